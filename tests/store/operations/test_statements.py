@@ -15,6 +15,7 @@ from tests.servers import eventually
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import HOLD_TYPE, HoldTerms
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.compiled import compile_text
 from treeclaim.store.database.driver import send
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.capacity import INVENTORIES
@@ -278,7 +279,7 @@ def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
     sa.event.listen(store.engine, "before_cursor_execute", note)
     with store.engine.begin() as connection:
         few = {"provider_ids": list(range(1, 9)), "class_ids": [0, 1, 2]}
-        send(connection, INVENTORIES.ready(connection.dialect, few))
+        send(connection, compile_text(INVENTORIES).ready(connection.dialect, few))
     sa.event.remove(store.engine, "before_cursor_execute", note)
     ((look, values),) = statements
     with store.engine.begin() as connection:
@@ -300,7 +301,7 @@ def test_batch_check_reads_only_inventories_of_its_providers(store):
     many = {"provider_ids": list(range(1, 1001, 2)), "class_ids": [0, 1, 2]}
     with store.engine.begin() as connection:
         connection.exec_driver_sql("FLUSH STATUS")
-        rows = send(connection, INVENTORIES.ready(connection.dialect, many)).rows
+        rows = send(connection, compile_text(INVENTORIES).ready(connection.dialect, many)).rows
         counted = connection.exec_driver_sql("SHOW STATUS LIKE 'Handler_read%%'").all()
     read = sum(int(count) for _, count in counted)
     # Each is looked up, with its class and its usage, and each list of classes is gone through.

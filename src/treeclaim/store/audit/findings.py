@@ -9,25 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 
-import sqlalchemy as sa
-
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID, UNKNOWN_TYPE
 from treeclaim.model.provider import Effect, Inventory
 from treeclaim.store.audit import trees
 from treeclaim.store.audit.trees import HOLD_UUIDS, Item
-from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.holders import find_holders, load_requests
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS, USED
-from treeclaim.store.schema.tables import (
-    ROWS_OF_PROVIDERS,
-    allocations,
-    consumer_types,
-    consumers,
-    inventories,
-    resource_classes,
-    resource_providers,
-)
+from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS
 
 ToleratedKeys = Callable[[Sequence[str], Mapping[str, int]], frozenset[str]]
 """Returns the keys that a kept request tolerates, given the units of its consumer by class: none for an
@@ -164,48 +154,38 @@ _TREE_FINDERS: Mapping[
     FindingKind.EMPTY_TREE: trees.find_empty_trees,
 }
 
-_USED_INVENTORIES = (
-    sa.select(resource_providers.c.uuid, resource_classes.c.name, USED, *INVENTORY_COLUMNS)
-    .select_from(inventories)
-    .join(resource_providers, resource_providers.c.id == inventories.c.resource_provider_id)
-    .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
-    .order_by(inventories.c.id)
-)
-_MUST_LEAVE = sa.text(
-    f"""
-    WITH RECURSIVE down (head, name, below) AS (
-        SELECT resource_provider_id, name, resource_provider_id FROM treeclaim_conditions
-        WHERE effect = {int(Effect.LEAVE)} AND began AND (ends_at IS NULL OR ends_at > :now)
-        UNION
-        SELECT down.head, down.name, p.id FROM down
-        JOIN resource_providers p ON p.parent_provider_id = down.below
-    )
-    SELECT a.consumer_id AS consumer, p.id AS head, p.uuid AS provider, down.name AS name FROM down
-    JOIN allocations a ON a.resource_provider_id = down.below
-    JOIN resource_providers p ON p.id = down.head
+_USED_INVENTORIES = f"""
+SELECT p.uuid, c.name, {USED}, {INVENTORY_COLUMNS} FROM inventories
+JOIN resource_providers p ON p.id = inventories.resource_provider_id
+JOIN resource_classes c ON c.id = inventories.resource_class_id
+ORDER BY inventories.id
+"""
+_MUST_LEAVE = f"""
+WITH RECURSIVE down (head, name, below) AS (
+    SELECT resource_provider_id, name, resource_provider_id FROM treeclaim_conditions
+    WHERE effect = {int(Effect.LEAVE)} AND began AND (ends_at IS NULL OR ends_at > :now)
     UNION
-    SELECT a.consumer_id, p.id, p.uuid, down.name FROM down
-    JOIN treeclaim_consumption c ON c.consumed_provider_id = down.below
-    JOIN allocations a ON a.resource_provider_id = c.resource_provider_id
-        AND a.resource_class_id = c.resource_class_id
-    JOIN resource_providers p ON p.id = down.head
-    ORDER BY consumer, head, name
-    """
-).bindparams(sa.bindparam("now", type_=sa.DateTime()))
-_NEWEST = sa.func.max(sa.func.coalesce(allocations.c.updated_at, allocations.c.created_at))
-_HOLDERS = (
-    sa.select(
-        consumers.c.uuid,
-        consumers.c.generation,
-        consumer_types.c.name.label("type"),
-        _NEWEST.label("newest"),
-    )
-    .select_from(consumers)
-    .join(allocations, allocations.c.consumer_id == consumers.c.uuid)
-    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-    .group_by(consumers.c.uuid, consumers.c.generation, consumer_types.c.name)
-    .order_by(consumers.c.uuid)
+    SELECT down.head, down.name, p.id FROM down
+    JOIN resource_providers p ON p.parent_provider_id = down.below
 )
+SELECT a.consumer_id AS consumer, p.id AS head, p.uuid AS provider, down.name AS name FROM down
+JOIN allocations a ON a.resource_provider_id = down.below
+JOIN resource_providers p ON p.id = down.head
+UNION
+SELECT a.consumer_id, p.id, p.uuid, down.name FROM down
+JOIN treeclaim_consumption c ON c.consumed_provider_id = down.below
+JOIN allocations a ON a.resource_provider_id = c.resource_provider_id
+    AND a.resource_class_id = c.resource_class_id
+JOIN resource_providers p ON p.id = down.head
+ORDER BY consumer, head, name
+"""
+_HOLDERS = """
+SELECT consumers.uuid, consumers.generation, t.name AS type,
+    MAX(COALESCE(allocations.updated_at, allocations.created_at)) AS newest
+FROM consumers JOIN allocations ON allocations.consumer_id = consumers.uuid
+LEFT JOIN consumer_types t ON t.id = consumers.consumer_type_id
+GROUP BY consumers.uuid, consumers.generation, t.name ORDER BY consumers.uuid
+"""
 
 
 def load_findings(
@@ -237,11 +217,8 @@ def load_findings(
 def _load(transaction: ReadTransaction, sql: str, names: Sequence[str], limit: int) -> Findings:
     """Count the rows of a query, and load the first of them."""
     values = {"late": transaction.now - _LATE} if ":late" in sql else {}
-    times = [sa.bindparam(name, type_=sa.DateTime()) for name in values]
-    count = sa.text(f"SELECT COUNT(*) FROM ({sql}) findings").bindparams(*times)
-    first = sa.text(f"{sql} LIMIT {limit}").bindparams(*times)
-    number = int(transaction.scalar(count, **values))
-    rows = transaction.rows(first, **values) if number else ()
+    number = int(transaction.scalar(f"SELECT COUNT(*) FROM ({sql}) findings", **values))
+    rows = transaction.rows(f"{sql} LIMIT :most", most=limit, **values) if number else ()
     # The sum of integers is a decimal on some databases.
     return Findings(
         number,
@@ -313,6 +290,7 @@ def find_orphans(transaction: ReadTransaction, limit: int, living: Living) -> Fi
         if listed is None or row.uuid in listed:
             continue
         # Old records have no time.
-        if row.newest is None or row.newest < before:
+        newest = as_datetime(row.newest)
+        if newest is None or newest < before:
             orphans.append({"consumer": row.uuid, "consumer_generation": row.generation})
     return Findings.of(orphans, limit)

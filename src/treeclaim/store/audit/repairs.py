@@ -36,21 +36,19 @@ _DONE = RepairOutcome(RepairResult.DONE)
 _GONE = RepairOutcome(RepairResult.GONE)
 
 _PROVIDER = "SELECT id, uuid, parent_provider_id, root_provider_id FROM resource_providers"
-_BY_ID = sa.text(f"{_PROVIDER} WHERE id = :provider_id")
-_BY_UUID = sa.text(f"{_PROVIDER} WHERE uuid = :uuid")
-_ALLOCATION = sa.text("SELECT id FROM allocations WHERE consumer_id = :uuid LIMIT 1")
-_RECORD = sa.text("SELECT uuid FROM consumers WHERE uuid = :uuid")
-_TERMS = sa.text("SELECT uuid FROM treeclaim_holds WHERE uuid = :uuid")
-_DRAWN_FROM = sa.text("SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid = :uuid LIMIT 1")
+_BY_ID = f"{_PROVIDER} WHERE id = :provider_id"
+_BY_UUID = f"{_PROVIDER} WHERE uuid = :uuid"
+_ALLOCATION = "SELECT id FROM allocations WHERE consumer_id = :uuid LIMIT 1"
+_RECORD = "SELECT uuid FROM consumers WHERE uuid = :uuid"
+_TERMS = "SELECT uuid FROM treeclaim_holds WHERE uuid = :uuid"
+_DRAWN_FROM = "SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid = :uuid LIMIT 1"
 _LOCK_AGGREGATE = (
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
     .where(placement_aggregates.c.uuid == sa.bindparam("uuid"))
     .with_for_update()
 )
-_MEMBER = sa.text(
-    "SELECT aggregate_id FROM resource_provider_aggregates WHERE aggregate_id = :aggregate_id LIMIT 1"
-)
-_DELETE_AGGREGATE = sa.text("DELETE FROM placement_aggregates WHERE id = :aggregate_id")
+_MEMBER = "SELECT aggregate_id FROM resource_provider_aggregates WHERE aggregate_id = :aggregate_id LIMIT 1"
+_DELETE_AGGREGATE = "DELETE FROM placement_aggregates WHERE id = :aggregate_id"
 
 
 class _DryRunError(Exception):

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.store.database.transactions import ReadTransaction
@@ -22,26 +20,24 @@ JOIN consumer_types t ON t.id = holders.consumer_type_id AND t.name = '{HOLD_TYP
 Item = Mapping[str, Any]
 """A finding, as in the response."""
 
-_PROVIDERS = sa.text(
-    "SELECT id, uuid, name, parent_provider_id, root_provider_id FROM resource_providers ORDER BY id"
-)
-_SHARING = sa.text(
-    "SELECT resource_provider_id FROM resource_provider_traits JOIN traits ON traits.id = trait_id "
-    f"WHERE traits.name = '{SHARING_TRAIT}'"
-)
-_IN_MANY_TREES = sa.text(
-    f"""
-    SELECT DISTINCT allocations.consumer_id, allocations.resource_provider_id FROM allocations
-    JOIN (
-        SELECT consumer_id FROM allocations
-        JOIN resource_providers p ON p.id = allocations.resource_provider_id
-        GROUP BY consumer_id HAVING COUNT(DISTINCT COALESCE(p.root_provider_id, p.id)) > 1
-    ) in_many ON in_many.consumer_id = allocations.consumer_id
-    WHERE allocations.consumer_id NOT IN ({HOLD_UUIDS})
-    ORDER BY allocations.consumer_id, allocations.resource_provider_id
-    """
-)
-_STOCKED = sa.text("SELECT DISTINCT resource_provider_id FROM inventories")
+_PROVIDERS = """
+SELECT id, uuid, name, parent_provider_id, root_provider_id FROM resource_providers ORDER BY id
+"""
+_SHARING = f"""
+SELECT resource_provider_id FROM resource_provider_traits JOIN traits ON traits.id = trait_id
+WHERE traits.name = '{SHARING_TRAIT}'
+"""
+_IN_MANY_TREES = f"""
+SELECT DISTINCT allocations.consumer_id, allocations.resource_provider_id FROM allocations
+JOIN (
+    SELECT consumer_id FROM allocations
+    JOIN resource_providers p ON p.id = allocations.resource_provider_id
+    GROUP BY consumer_id HAVING COUNT(DISTINCT COALESCE(p.root_provider_id, p.id)) > 1
+) in_many ON in_many.consumer_id = allocations.consumer_id
+WHERE allocations.consumer_id NOT IN ({HOLD_UUIDS})
+ORDER BY allocations.consumer_id, allocations.resource_provider_id
+"""
+_STOCKED = "SELECT DISTINCT resource_provider_id FROM inventories"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Executable
+from sqlalchemy import Executable, text
 from sqlalchemy.engine import Connection, CursorResult
 
 from treeclaim.model.changes import Cursor, UsageChange
@@ -133,9 +133,9 @@ class ReadTransaction:
     def _send(self, ready: DriverStatement) -> StatementResult:
         return send(self.connection, ready)
 
-    def each(self, statement: Executable) -> Iterator[Any]:
+    def each(self, sql: str) -> Iterator[Any]:
         """Yield the rows of a query with a result as large as the database."""
-        for partition in self._run(statement, {}).partitions(_ROWS_PER_PARTITION):
+        for partition in self._run(text(sql), {}).partitions(_ROWS_PER_PARTITION):
             self.check_deadline()
             yield from partition
 

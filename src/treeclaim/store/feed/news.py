@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.model.parts import EVERYTHING, Part
-from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER
 from treeclaim.store.feed.shards import (
@@ -23,24 +22,18 @@ from treeclaim.store.feed.shards import (
     load_shards,
     make_cursor,
 )
-from treeclaim.store.schema.tables import feed, resource_providers
+from treeclaim.store.schema.tables import feed
 
 _CHANGES = sa.select(
     feed.c.kind, feed.c.object_id, feed.c.format, feed.c.parts, feed.c.uuid, feed.c.tree
 ).distinct()
-_ROOTS = resource_providers.alias("roots")
-_PRESENT = sa.select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    sa.func.coalesce(resource_providers.c.generation, 0).label("generation"),
-    sa.func.coalesce(_ROOTS.c.uuid, resource_providers.c.uuid).label("root"),
-).select_from(
-    resource_providers.outerjoin(_ROOTS, _ROOTS.c.id == resource_providers.c.root_provider_id)
-)
-_WITH_ID, _WITH_UUID, _IN_TREES = (
-    _PRESENT.where(column.in_(bind_list("keys")))
-    for column in (resource_providers.c.id, resource_providers.c.uuid, _ROOTS.c.uuid)
-)
+_PRESENT = """
+SELECT p.id, p.uuid, COALESCE(p.generation, 0) AS generation, COALESCE(roots.uuid, p.uuid) AS root
+FROM resource_providers p LEFT JOIN resource_providers roots ON roots.id = p.root_provider_id
+"""
+_WITH_ID = f"{_PRESENT} WHERE p.id IN :keys"
+_WITH_UUID = f"{_PRESENT} WHERE p.uuid IN :keys"
+_IN_TREES = f"{_PRESENT} WHERE roots.uuid IN :keys"
 
 
 def load_news(transaction: ReadTransaction, since: Cursor) -> News | None:

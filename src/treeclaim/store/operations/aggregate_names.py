@@ -7,23 +7,17 @@ They are not in the change feed, and the Placement API does not return them.
 from collections.abc import Mapping, Sequence
 
 import orjson
-import sqlalchemy as sa
 
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
 from treeclaim.store.operations.allocations.kept_requests import ascii_json
-from treeclaim.store.schema.tables import aggregate_names as rows
+from treeclaim.store.schema.tables import aggregate_names
 
-_IS_NAMED = rows.c.uuid.in_(bind_list("uuids"))
-_DELETE = CompiledStatement(sa.delete(rows).where(_IS_NAMED))
-_INSERT = compile_insert(rows)
-_AFTER = (
-    sa.select(rows)
-    .where(rows.c.uuid > sa.bindparam("after"))
-    .order_by(rows.c.uuid)
-    .limit(sa.bindparam("most"))
-)
-_SELECT_NAMED = sa.select(rows).where(_IS_NAMED)
+_DELETE = "DELETE FROM treeclaim_aggregate_names WHERE uuid IN :uuids"
+_INSERT = compile_insert(aggregate_names)
+_ROWS = "SELECT uuid, name FROM treeclaim_aggregate_names"
+_AFTER = f"{_ROWS} WHERE uuid > :after ORDER BY uuid LIMIT :most"
+_SELECT_NAMED = f"{_ROWS} WHERE uuid IN :uuids"
 
 
 def change_names(transaction: WriteTransaction, names: Mapping[str, str | None]) -> None:

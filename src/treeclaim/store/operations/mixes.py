@@ -8,7 +8,6 @@ import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.extension.errors import MixesFullError, MixNotFoundError
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -20,15 +19,12 @@ from treeclaim.store.schema.tables import MOST_MIXES, mixes
 Body = Mapping[str, Any]
 """The stored document of a mix."""
 
-_SLOTS = sa.select(mixes.c.name, mixes.c.slot)
-_ALL = sa.select(mixes.c.name, mixes.c.body)
-_NAMED = CompiledStatement(
-    sa.select(mixes.c.name, mixes.c.body).where(mixes.c.name.in_(bind_list("names")))
-)
-_HAS_NAME = mixes.c.name == sa.bindparam("old_name")
+_SLOTS = "SELECT name, slot FROM treeclaim_mixes"
+_ALL = "SELECT name, body FROM treeclaim_mixes"
+_NAMED = f"{_ALL} WHERE name IN :names"
 _INSERT = sa.insert(mixes)
-_UPDATE = sa.update(mixes).where(_HAS_NAME)
-_DELETE = sa.delete(mixes).where(_HAS_NAME)
+_UPDATE = "UPDATE treeclaim_mixes SET body = :body WHERE name = :old_name"
+_DELETE = "DELETE FROM treeclaim_mixes WHERE name = :old_name"
 
 
 def put(transaction: WriteTransaction, name: str, body: Body) -> None:

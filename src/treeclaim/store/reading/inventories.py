@@ -3,49 +3,25 @@
 
 from collections.abc import Mapping, Sequence
 
-import sqlalchemy as sa
-
 from treeclaim.model.provider import Consumes
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.schema.tables import allocations, consumption, inventories
 
-INVENTORY_COLUMNS = (
-    inventories.c.total,
-    inventories.c.reserved,
-    inventories.c.min_unit,
-    inventories.c.max_unit,
-    inventories.c.step_size,
-    inventories.c.allocation_ratio,
-)
+INVENTORY_COLUMNS = "total, reserved, min_unit, max_unit, step_size, allocation_ratio"
 """The columns of an `Inventory`, in the order of its attributes."""
 
-_ALLOCATED = (
-    sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
-    .where(
-        allocations.c.resource_provider_id == inventories.c.resource_provider_id,
-        allocations.c.resource_class_id == inventories.c.resource_class_id,
-    )
-    .correlate(inventories)
-    .scalar_subquery()
-)
-
-CONSUMES = sa.and_(
-    allocations.c.resource_provider_id == consumption.c.resource_provider_id,
-    allocations.c.resource_class_id == consumption.c.resource_class_id,
-)
-"""Joins allocations with what their inventories consume."""
-
-_CONSUMED = (
-    sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used * consumption.c.amount), 0))
-    .select_from(consumption.join(allocations, CONSUMES))
-    .where(
-        consumption.c.consumed_provider_id == inventories.c.resource_provider_id,
-        consumption.c.consumed_class_id == inventories.c.resource_class_id,
-    )
-    .correlate(inventories)
-    .scalar_subquery()
-)
-USED = (_ALLOCATED + _CONSUMED).label("used")
+USED = """
+(
+    SELECT COALESCE(SUM(a.used), 0) FROM allocations a
+    WHERE a.resource_provider_id = inventories.resource_provider_id
+    AND a.resource_class_id = inventories.resource_class_id
+) + (
+    SELECT COALESCE(SUM(a.used * c.amount), 0) FROM treeclaim_consumption c
+    JOIN allocations a ON a.resource_provider_id = c.resource_provider_id
+    AND a.resource_class_id = c.resource_class_id
+    WHERE c.consumed_provider_id = inventories.resource_provider_id
+    AND c.consumed_class_id = inventories.resource_class_id
+) AS used
+"""
 """The used amount of an inventory in a query over inventories, with consumption (contract page 102, section 2).
 Indexes cover it."""
 

@@ -7,15 +7,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import (
     CapacityExceededError,
     InventoryMissingError,
     UnitConstraintError,
 )
-from treeclaim.model.provider import Inventory
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.model.provider import AMOUNTS, Inventory
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     Key,
     RetryTransactionError,
@@ -30,50 +28,30 @@ from treeclaim.store.reading.inventories import (
     INVENTORY_COLUMNS,
     USED,
 )
-from treeclaim.store.schema.tables import allocations, conditions, inventories, resource_classes
-from treeclaim.store.schema.tables import consumption as consumption_table
+from treeclaim.store.schema.tables import allocations
 
-_CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
-"""An expression, so that no index of classes is used to select or to join: PostgreSQL without
-statistics, and MariaDB because of the few classes, would read all inventories of the classes by it,
-instead of those of the providers."""
+INVENTORIES = f"""
+SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name,
+    EXISTS (SELECT 1 FROM treeclaim_conditions) AS has_conditions,
+    EXISTS (SELECT 1 FROM treeclaim_consumption) AS is_consuming, {USED},
+    CASE WHEN EXISTS (SELECT 1 FROM treeclaim_consumption) THEN (
+        SELECT COUNT(*) FROM treeclaim_consumption c
+        WHERE c.resource_provider_id = inventories.resource_provider_id
+        AND c.resource_class_id = inventories.resource_class_id
+    ) ELSE 0 END AS consumes, {INVENTORY_COLUMNS}
+FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id + 0
+WHERE inventories.resource_provider_id IN :provider_ids
+    AND inventories.resource_class_id + 0 IN :class_ids
+"""
+"""Reads the inventories of these providers and classes.
 
-_HAS_CONDITIONS = sa.exists(sa.select(conditions.c.effect)).label("has_conditions")
-"""Whether any provider of the cloud has a condition."""
+`has_conditions` is whether any provider of the cloud has a condition. The class is an expression, so that no
+index of classes is used: PostgreSQL without statistics, and MariaDB because of the few classes, would read all
+inventories of the classes by it, instead of those of the providers.
+"""
 
-_IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount))
-_CONSUMES = (
-    sa.select(sa.func.count(consumption_table.c.amount))
-    .where(
-        consumption_table.c.resource_provider_id == inventories.c.resource_provider_id,
-        consumption_table.c.resource_class_id == inventories.c.resource_class_id,
-    )
-    .correlate(inventories)
-    .scalar_subquery()
-)
-
-INVENTORIES = CompiledStatement(
-    sa.select(
-        inventories.c.resource_provider_id,
-        inventories.c.resource_class_id,
-        resource_classes.c.name,
-        _HAS_CONDITIONS,
-        _IS_CONSUMING.label("is_consuming"),
-        USED,
-        # Counted only if any inventory consumes another one.
-        sa.case((_IS_CONSUMING, _CONSUMES), else_=0).label("consumes"),
-        *INVENTORY_COLUMNS,
-    )
-    .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
-    .where(
-        inventories.c.resource_provider_id.in_(bind_list("provider_ids")),
-        _CLASS_ID.in_(bind_list("class_ids")),
-    )
-)
-"""Reads the inventories of these providers and classes."""
-
-_FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
-"""The index at which the amounts of an inventory begin in its row."""
+_AMOUNTS = slice(-len(AMOUNTS), None)
+"""The amounts of an inventory in its row."""
 
 _INSERT = compile_insert(allocations)
 
@@ -174,7 +152,7 @@ class Ledger:
                     continue
                 self.has_conditions |= bool(row.has_conditions)
                 self._names[key[1]] = row.name
-                self._stocks[key] = Inventory(*row[_FIRST_AMOUNT:])
+                self._stocks[key] = Inventory(*row[_AMOUNTS])
                 yield key, row
 
     def accept(

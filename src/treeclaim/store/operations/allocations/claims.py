@@ -13,8 +13,6 @@ allocations are deleted or counted.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-import sqlalchemy as sa
-
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
@@ -22,7 +20,6 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TreeclaimError,
 )
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
@@ -47,11 +44,8 @@ from treeclaim.store.operations.locks.consumed import (
     record_consumed,
 )
 from treeclaim.store.operations.locks.provider_rows import raise_generations
-from treeclaim.store.schema.tables import allocations
 
-_DELETE = CompiledStatement(
-    sa.delete(allocations).where(allocations.c.consumer_id.in_(bind_list("uuids")))
-)
+_DELETE = "DELETE FROM allocations WHERE consumer_id IN :uuids"
 
 
 class AllRefusedError(Exception):

@@ -11,12 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
 from treeclaim.model.extension.errors import ConditionedError
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import Condition
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.capacity import NewAllocation
@@ -24,35 +21,23 @@ from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Us
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.consumed import Entries, add_consumed
 from treeclaim.store.reading.providers.parts import read_condition
-from treeclaim.store.schema.tables import conditions, resource_providers
 
-_THEMSELVES = (
-    sa.select(resource_providers.c.id.label("below"), resource_providers.c.id.label("above"))
-    .where(resource_providers.c.id.in_(bind_list("ids")))
-    .cte("up", recursive=True)
-)
 # UNION without ALL: in old data with a cycle, the recursion ends.
-_UP = _THEMSELVES.union(
-    sa.select(_THEMSELVES.c.below, resource_providers.c.parent_provider_id)
-    .join(resource_providers, resource_providers.c.id == _THEMSELVES.c.above)
-    .where(resource_providers.c.parent_provider_id.is_not(None))
+_CONDITIONS = """
+WITH RECURSIVE up (below, above) AS (
+    SELECT id, id FROM resource_providers WHERE id IN :ids
+    UNION SELECT up.below, p.parent_provider_id FROM up
+    JOIN resource_providers p ON p.id = up.above WHERE p.parent_provider_id IS NOT NULL
 )
-_CONDITIONS = CompiledStatement(
-    sa.select(_UP.c.below, resource_providers.c.uuid, *conditions.c)
-    .join(conditions, conditions.c.resource_provider_id == _UP.c.above)
-    .join(resource_providers, resource_providers.c.id == _UP.c.above)
-    .order_by(conditions.c.resource_provider_id, conditions.c.name)
-)
-_BEGIN = CompiledStatement(
-    sa.update(conditions)
-    .where(
-        conditions.c.resource_provider_id == sa.bindparam("provider_id"),
-        conditions.c.name == sa.bindparam("key"),
-        conditions.c.on_use == sa.true(),
-        conditions.c.began == sa.false(),
-    )
-    .values(began=sa.true())
-)
+SELECT up.below, p.uuid, c.* FROM up
+JOIN treeclaim_conditions c ON c.resource_provider_id = up.above
+JOIN resource_providers p ON p.id = up.above
+ORDER BY c.resource_provider_id, c.name
+"""
+_BEGIN = """
+UPDATE treeclaim_conditions SET began = true
+WHERE resource_provider_id = :provider_id AND name = :key AND on_use = true AND began = false
+"""
 
 
 @dataclass(slots=True, eq=False)

@@ -22,7 +22,6 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations.lookup import NAMES, CurrentAllocations, OwnerName
 from treeclaim.store.schema.tables import (
-    allocations,
     consumer_types,
     consumers,
     holds,
@@ -64,34 +63,21 @@ _LOCK_IN_ORDER = CompiledStatement(
 """`_LOCK` for MariaDB, which locks rows when it reads them, before it sorts: this query first reads and
 sorts the rows without locks."""
 _INSERT = compile_insert(consumers)
-_UPDATE = CompiledStatement(
-    sa.update(consumers)
-    .where(
-        consumers.c.id.in_(bind_list("ids")),
-        consumers.c.generation == sa.bindparam("known"),
-    )
-    .values(
-        project_id=sa.bindparam("project"),
-        user_id=sa.bindparam("user"),
-        consumer_type_id=sa.bindparam("type"),
-        generation=sa.bindparam("next"),
-        updated_at=sa.bindparam("at"),
-    )
-)
-_RAISE_GENERATION = CompiledStatement(
-    sa.update(consumers)
-    .where(
-        consumers.c.id == sa.bindparam("consumer_id"),
-        consumers.c.generation == sa.bindparam("known"),
-    )
-    .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
-)
-_DELETE = CompiledStatement(sa.delete(consumers).where(consumers.c.uuid.in_(bind_list("uuids"))))
-_COUNT_WITH_ALLOCATIONS = sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id))).where(
-    allocations.c.consumer_id.in_(bind_list("uuids"))
-)
+_UPDATE = """
+UPDATE consumers SET project_id = :project, user_id = :user, consumer_type_id = :type,
+    generation = :next, updated_at = :at
+WHERE id IN :ids AND generation = :known
+"""
+_RAISE_GENERATION = """
+UPDATE consumers SET generation = :next, updated_at = :at
+WHERE id = :consumer_id AND generation = :known
+"""
+_DELETE = "DELETE FROM consumers WHERE uuid IN :uuids"
+_COUNT_WITH_ALLOCATIONS = """
+SELECT COUNT(DISTINCT consumer_id) FROM allocations WHERE consumer_id IN :uuids
+"""
 _FIND = {
-    table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
+    table: f"SELECT id FROM {table.name} WHERE {name.name} = :wanted"
     for table, name in NAMES.items()
 }
 

@@ -38,13 +38,9 @@ from treeclaim.store.operations.locks.consumed import (
     record_consumed,
 )
 from treeclaim.store.reading.holds import load_hold_terms
-from treeclaim.store.schema.tables import allocations, draws, hold_projects, holds
+from treeclaim.store.schema.tables import draws, hold_projects, holds
 
-_DRAWS = CompiledStatement(
-    sa.select(draws)
-    .where(draws.c.consumer_uuid.in_(bind_list("uuids")))
-    .order_by(draws.c.hold_uuid)
-)
+_DRAWS = "SELECT * FROM treeclaim_draws WHERE consumer_uuid IN :uuids ORDER BY hold_uuid"
 _DRAWN_BY_OTHERS = CompiledStatement(
     sa.select(holds.c.uuid).where(
         holds.c.uuid.in_(bind_list("uuids")),
@@ -54,21 +50,13 @@ _DRAWN_BY_OTHERS = CompiledStatement(
         ),
     )
 )
-_DELETE_AT = CompiledStatement(
-    sa.delete(allocations).where(
-        allocations.c.consumer_id == sa.bindparam("uuid"),
-        allocations.c.resource_provider_id.in_(bind_list("provider_ids")),
-    )
-)
-_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM, _DELETE_DRAWS_BY = (
-    CompiledStatement(sa.delete(column.table).where(column.in_(bind_list("uuids"))))
-    for column in (
-        holds.c.uuid,
-        hold_projects.c.hold_uuid,
-        draws.c.hold_uuid,
-        draws.c.consumer_uuid,
-    )
-)
+_DELETE_AT = """
+DELETE FROM allocations WHERE consumer_id = :uuid AND resource_provider_id IN :provider_ids
+"""
+_DELETE_TERMS = "DELETE FROM treeclaim_holds WHERE uuid IN :uuids"
+_DELETE_PROJECTS = "DELETE FROM treeclaim_hold_projects WHERE hold_uuid IN :uuids"
+_DELETE_DRAWS_FROM = "DELETE FROM treeclaim_draws WHERE hold_uuid IN :uuids"
+_DELETE_DRAWS_BY = "DELETE FROM treeclaim_draws WHERE consumer_uuid IN :uuids"
 _INSERT_TERMS = compile_insert(holds)
 _INSERT_PROJECTS = compile_insert(hold_projects)
 _INSERT_DRAWS = compile_insert(draws)

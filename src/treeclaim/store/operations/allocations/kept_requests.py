@@ -8,34 +8,26 @@ request. An hourly job marks the requests of consumers without a record, and del
 import json
 from collections.abc import Collection, Mapping, Sequence
 
-import sqlalchemy as sa
-
 from treeclaim.model.claim import OUTLIVES, ConsumerClaim, Omission
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 
-_NAMED = requests.c.consumer_uuid.in_(bind_list("uuids"))
 _INSERT = compile_insert(requests)
-_DELETE = CompiledStatement(sa.delete(requests).where(_NAMED))
-_MARK = CompiledStatement(
-    sa.update(requests)
-    .where(_NAMED, requests.c.gone_at.is_(None))
-    .values(gone_at=sa.bindparam("at"))
-)
-_CLEAR_MARK = CompiledStatement(sa.update(requests).where(_NAMED).values(gone_at=None))
-_HAS_RECORD = sa.exists().where(consumer_rows.c.uuid == requests.c.consumer_uuid)
-_WITHOUT_RECORD = (
-    sa.select(requests.c.consumer_uuid)
-    .where(requests.c.gone_at.is_(None), ~_HAS_RECORD)
-    .limit(1_000)
-)
-_CLEAR_MARKS_OF_RECORDED = (
-    sa.update(requests).where(requests.c.gone_at.is_not(None), _HAS_RECORD).values(gone_at=None)
-)
-_DELETE_OLD = sa.delete(requests).where(requests.c.gone_at < sa.bindparam("before"), ~_HAS_RECORD)
+_DELETE = "DELETE FROM treeclaim_requests WHERE consumer_uuid IN :uuids"
+_MARK = """
+UPDATE treeclaim_requests SET gone_at = :at WHERE consumer_uuid IN :uuids AND gone_at IS NULL
+"""
+_CLEAR_MARK = "UPDATE treeclaim_requests SET gone_at = NULL WHERE consumer_uuid IN :uuids"
+_HAS_RECORD = "EXISTS (SELECT 1 FROM consumers WHERE uuid = treeclaim_requests.consumer_uuid)"
+_WITHOUT_RECORD = f"""
+SELECT consumer_uuid FROM treeclaim_requests WHERE gone_at IS NULL AND NOT {_HAS_RECORD} LIMIT 1000
+"""
+_CLEAR_MARKS_OF_RECORDED = f"""
+UPDATE treeclaim_requests SET gone_at = NULL WHERE gone_at IS NOT NULL AND {_HAS_RECORD}
+"""
+_DELETE_OLD = f"DELETE FROM treeclaim_requests WHERE gone_at < :before AND NOT {_HAS_RECORD}"
 
 
 def ascii_json(value: object) -> str:

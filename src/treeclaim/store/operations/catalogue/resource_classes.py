@@ -20,38 +20,26 @@ from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
+    Statement,
     WriteTransaction,
 )
-from treeclaim.store.schema.tables import inventories, resource_classes
+from treeclaim.store.schema.tables import resource_classes
 
-_ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
-    resource_classes.c.name.in_(bind_list("names"))
-)
-_NAMED = CompiledStatement(_ROWS_NAMED)
+_NAMED = "SELECT id, name FROM resource_classes WHERE name IN :names"
 _LOCKED = CompiledStatement(
-    _ROWS_NAMED.order_by(resource_classes.c.id).with_for_update(read=True, key_share=True)
+    sa.select(resource_classes.c.id, resource_classes.c.name)
+    .where(resource_classes.c.name.in_(bind_list("names")))
+    .order_by(resource_classes.c.id)
+    .with_for_update(read=True, key_share=True)
 )
-_WITH_ID = CompiledStatement(
-    sa.select(resource_classes.c.id, resource_classes.c.name).where(
-        resource_classes.c.id.in_(bind_list("ids"))
-    )
-)
-_GREATEST_ID = sa.select(sa.func.max(resource_classes.c.id))
+_WITH_ID = "SELECT id, name FROM resource_classes WHERE id IN :ids"
+_GREATEST_ID = "SELECT MAX(id) FROM resource_classes"
 _INSERT = sa.insert(resource_classes)
 # By name too: the id may belong to another class by now.
-_UNCHANGED = sa.and_(
-    resource_classes.c.id == sa.bindparam("class_id"),
-    resource_classes.c.name == sa.bindparam("known_name"),
-)
-_RENAME = (
-    sa.update(resource_classes)
-    .where(_UNCHANGED)
-    .values(name=sa.bindparam("new_name"), updated_at=sa.bindparam("at"))
-)
-_USED = sa.select(inventories.c.id).where(
-    inventories.c.resource_class_id == sa.bindparam("class_id")
-)
-_DELETE = sa.delete(resource_classes).where(_UNCHANGED)
+_UNCHANGED = "WHERE id = :class_id AND name = :known_name"
+_RENAME = f"UPDATE resource_classes SET name = :new_name, updated_at = :at {_UNCHANGED}"
+_USED = "SELECT id FROM inventories WHERE resource_class_id = :class_id LIMIT 1"
+_DELETE = f"DELETE FROM resource_classes {_UNCHANGED}"
 
 
 def create(transaction: WriteTransaction, name: str) -> None:
@@ -161,7 +149,7 @@ def load_class_names(transaction: ReadTransaction, ids: Iterable[int]) -> Mappin
 
 
 def _find(
-    transaction: ReadTransaction, statement: CompiledStatement, names: Sequence[str]
+    transaction: ReadTransaction, statement: Statement, names: Sequence[str]
 ) -> dict[str, int]:
     if not names:
         return {}

@@ -8,25 +8,20 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import StandardTraitError, TraitInUseError, TraitsNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
     seconds,
 )
-from treeclaim.store.schema.tables import resource_provider_traits, traits
+from treeclaim.store.schema.tables import traits
 
-_NAMED = CompiledStatement(
-    sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at).where(
-        traits.c.name.in_(bind_list("names"))
-    )
-)
+_NAMED = "SELECT id, name, updated_at, created_at FROM traits WHERE name IN :names"
 _INSERT = sa.insert(traits)
-_USED = sa.select(resource_provider_traits.c.resource_provider_id).where(
-    resource_provider_traits.c.trait_id == sa.bindparam("trait_id")
-)
-_DELETE = sa.delete(traits).where(traits.c.id == sa.bindparam("trait_id"))
+_USED = """
+SELECT resource_provider_id FROM resource_provider_traits WHERE trait_id = :trait_id LIMIT 1
+"""
+_DELETE = "DELETE FROM traits WHERE id = :trait_id"
 
 
 @dataclass(frozen=True, slots=True)

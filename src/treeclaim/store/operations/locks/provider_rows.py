@@ -31,23 +31,17 @@ _LOCK_IN_ORDER = CompiledStatement(
     .order_by(resource_providers.c.id)
     .with_for_update()
 )
-_IDS = CompiledStatement(
-    sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(bind_list("uuids")))
-)
+_IDS = "SELECT id FROM resource_providers WHERE uuid IN :uuids"
 _LOCK_ROOTS = (
     sa.select(resource_providers.c.id)
     .where(resource_providers.c.id.in_(bind_list("ids")))
     .order_by(resource_providers.c.id)
     .with_for_update()
 )
-_RAISE = CompiledStatement(
-    sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(bind_list("ids")))
-    .values(
-        generation=sa.func.coalesce(resource_providers.c.generation, 0) + sa.bindparam("step"),
-        updated_at=sa.bindparam("at"),
-    )
-)
+_RAISE = """
+UPDATE resource_providers SET generation = COALESCE(generation, 0) + :step, updated_at = :at
+WHERE id IN :ids
+"""
 
 
 @dataclass(slots=True)

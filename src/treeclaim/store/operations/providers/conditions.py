@@ -16,7 +16,6 @@ from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.extension.errors import ConditionNotFoundError, ConditionsFullError
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import MOST_CONDITIONS, Condition
-from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -31,45 +30,30 @@ from treeclaim.store.operations.locks.provider_rows import (
     lock_shapes,
 )
 from treeclaim.store.operations.providers.placing import find_providers
-from treeclaim.store.reading.inventories import CONSUMES
 from treeclaim.store.reading.providers.parts import read_condition
-from treeclaim.store.schema.tables import (
-    allocations,
-    conditions,
-    consumption,
-    resource_providers,
-)
+from treeclaim.store.schema.tables import conditions, resource_providers
 
-_SUBTREE = (
-    sa.select(resource_providers.c.id)
-    .where(resource_providers.c.id == sa.bindparam("provider_id"))
-    .cte("subtree", recursive=True)
-)
 # UNION without ALL: in old data with a cycle, the recursion ends.
-_SUBTREE_IDS = sa.select(
-    _SUBTREE.union(
-        sa.select(resource_providers.c.id).join(
-            _SUBTREE, resource_providers.c.parent_provider_id == _SUBTREE.c.id
-        )
-    )
+_SUBTREE_IDS = """
+WITH RECURSIVE subtree (id) AS (
+    SELECT id FROM resource_providers WHERE id = :provider_id
+    UNION SELECT p.id FROM subtree JOIN resource_providers p ON p.parent_provider_id = subtree.id
 )
-_PRESENT = sa.select(conditions).where(
-    conditions.c.resource_provider_id == sa.bindparam("provider_id")
-)
-_BY_KEY = (
-    conditions.c.resource_provider_id == sa.bindparam("provider_id"),
-    conditions.c.name == sa.bindparam("key"),
-)
-_DELETE = sa.delete(conditions).where(*_BY_KEY)
-_DELETE_ENDED = _DELETE.where(conditions.c.ends_at <= sa.bindparam("now"))
+SELECT id FROM subtree
+"""
+_PRESENT = "SELECT * FROM treeclaim_conditions WHERE resource_provider_id = :provider_id"
+_DELETE = """
+DELETE FROM treeclaim_conditions WHERE resource_provider_id = :provider_id AND name = :key
+"""
+_DELETE_ENDED = f"{_DELETE} AND ends_at <= :now"
 _INSERT = sa.insert(conditions)
-_IDS: sa.BindParameter[Any] = bind_list("ids")
-_CONSUMERS = sa.union(
-    sa.select(allocations.c.consumer_id).where(allocations.c.resource_provider_id.in_(_IDS)),
-    sa.select(allocations.c.consumer_id)
-    .join(consumption, CONSUMES)
-    .where(consumption.c.consumed_provider_id.in_(_IDS)),
-)
+_CONSUMERS = """
+SELECT consumer_id FROM allocations WHERE resource_provider_id IN :ids
+UNION SELECT consumer_id FROM allocations a
+JOIN treeclaim_consumption c ON c.resource_provider_id = a.resource_provider_id
+    AND c.resource_class_id = a.resource_class_id
+WHERE c.consumed_provider_id IN :ids
+"""
 
 
 def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.extension.batches.batch import (
@@ -22,7 +20,6 @@ from treeclaim.model.extension.batches.batch import (
     uuids_of,
 )
 from treeclaim.model.parts import ProviderPart
-from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.provider_rows import require_generation
 from treeclaim.store.operations.providers import consumption
@@ -40,7 +37,6 @@ from treeclaim.store.operations.providers.part_writer import (
     raise_first,
 )
 from treeclaim.store.operations.providers.placing import TreeWriter
-from treeclaim.store.schema.tables import resource_providers
 
 WRITERS: Sequence[type[PartWriter]] = (
     InventoryWriter,
@@ -55,9 +51,7 @@ UPDATE_RULE = "placement:resource_providers:update"
 
 _RULES_OF_BATCH = WriteRules(is_batch=True)
 _RULES_OF_URL = WriteRules()
-_NAMED = sa.select(resource_providers.c.uuid, resource_providers.c.name).where(
-    resource_providers.c.name.in_(bind_list("names"))
-)
+_NAMED = "SELECT uuid, name FROM resource_providers WHERE name IN :names"
 
 
 def apply(

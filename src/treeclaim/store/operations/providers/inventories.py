@@ -5,8 +5,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     InventoryExistsError,
@@ -19,7 +17,7 @@ from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES
 from treeclaim.model.provider import AMOUNTS, Consumes, Inventory
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     NAMES_PER_STATEMENT,
     Key,
@@ -38,40 +36,26 @@ from treeclaim.store.operations.providers.part_writer import (
     WriteRules,
 )
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
-from treeclaim.store.schema.tables import allocations, inventories
+from treeclaim.store.schema.tables import inventories
 
-_PROVIDERS: sa.BindParameter[Any] = bind_list("provider_ids")
-_CLASSES: sa.BindParameter[Any] = bind_list("class_ids")
-_OF_PROVIDER = inventories.c.resource_provider_id == sa.bindparam("provider_id")
-_OF_CLASSES = inventories.c.resource_class_id.in_(_CLASSES)
-
-_PRESENT = CompiledStatement(
-    sa.select(
-        inventories.c.resource_provider_id, inventories.c.resource_class_id, *INVENTORY_COLUMNS
-    ).where(inventories.c.resource_provider_id.in_(_PROVIDERS))
-)
-_USED = CompiledStatement(
-    sa.select(
-        allocations.c.resource_provider_id,
-        allocations.c.resource_class_id,
-        sa.func.sum(allocations.c.used),
-    )
-    .where(
-        allocations.c.resource_provider_id.in_(_PROVIDERS),
-        allocations.c.resource_class_id.in_(_CLASSES),
-    )
-    .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
-)
+_PRESENT = f"""
+SELECT resource_provider_id, resource_class_id, {INVENTORY_COLUMNS} FROM inventories
+WHERE resource_provider_id IN :provider_ids
+"""
+_USED = """
+SELECT resource_provider_id, resource_class_id, SUM(used) FROM allocations
+WHERE resource_provider_id IN :provider_ids AND resource_class_id IN :class_ids
+GROUP BY resource_provider_id, resource_class_id
+"""
 _INSERT = compile_insert(inventories)
-_UPDATE = CompiledStatement(
-    sa.update(inventories)
-    .where(_OF_PROVIDER, inventories.c.resource_class_id == sa.bindparam("class_id"))
-    .values({name: sa.bindparam(f"new_{name}") for name in (*AMOUNTS, "updated_at")})
-)
-_SET_UPDATED = CompiledStatement(
-    sa.update(inventories).where(_OF_PROVIDER, _OF_CLASSES).values(updated_at=sa.bindparam("at"))
-)
-_DELETE = CompiledStatement(sa.delete(inventories).where(_OF_PROVIDER, _OF_CLASSES))
+_NEW_VALUES = ", ".join(f"{name} = :new_{name}" for name in (*AMOUNTS, "updated_at"))
+_UPDATE = f"""
+UPDATE inventories SET {_NEW_VALUES}
+WHERE resource_provider_id = :provider_id AND resource_class_id = :class_id
+"""
+_OF_CLASSES = "WHERE resource_provider_id = :provider_id AND resource_class_id IN :class_ids"
+_SET_UPDATED = f"UPDATE inventories SET updated_at = :at {_OF_CLASSES}"
+_DELETE = f"DELETE FROM inventories {_OF_CLASSES}"
 
 Stored = dict[int, tuple[float, ...]]
 """Amounts of a provider's inventories by class id, in the order of `INVENTORY_COLUMNS`."""

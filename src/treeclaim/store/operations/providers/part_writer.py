@@ -162,18 +162,15 @@ class TableStatements:
         columns = [key] if value is None else [key, value]
         self.column_names = [column.name for column in columns]
         self.has_time = "created_at" in table.c
-        self.present = CompiledStatement(
-            sa.select(table.c.resource_provider_id, *columns).where(
-                table.c.resource_provider_id.in_(bind_list("ids"))
-            )
-        )
+        names = ", ".join(self.column_names)
+        self.present = f"""
+            SELECT resource_provider_id, {names} FROM {table.name} WHERE resource_provider_id IN :ids
+        """
         self.insert = compile_insert(table)
-        self.delete = CompiledStatement(
-            sa.delete(table).where(
-                table.c.resource_provider_id == sa.bindparam("provider_id"),
-                key.in_(bind_list("keys")),
-            )
-        )
+        self.delete = f"""
+            DELETE FROM {table.name}
+            WHERE resource_provider_id = :provider_id AND {key.name} IN :keys
+        """
 
 
 class _RowWriter(PartWriter):

@@ -12,7 +12,7 @@ from treeclaim.model.errors import InvalidParentError
 from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.systems import get_system
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -22,65 +22,29 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.locks.provider_rows import lock_providers, lock_shapes
 from treeclaim.store.operations.providers.part_writer import Target, WriteRules
-from treeclaim.store.schema.tables import (
-    attributes,
-    conditions,
-    consumption,
-    resource_providers,
-)
+from treeclaim.store.schema.tables import resource_providers
 
 _INSERT = compile_insert(resource_providers)
-_OWN_ROOT = CompiledStatement(
-    sa.update(resource_providers)
-    .where(
-        resource_providers.c.uuid.in_(bind_list("uuids")),
-        resource_providers.c.root_provider_id.is_(None),
-    )
-    .values(root_provider_id=resource_providers.c.id)
-)
-_ROWS_BY = {
-    column.name: CompiledStatement(
-        sa.select(
-            resource_providers.c.id,
-            resource_providers.c.uuid,
-            resource_providers.c.parent_provider_id,
-            sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label(
-                "root"
-            ),
-        ).where(column.in_(bind_list("keys")))
-    )
-    for column in (
-        resource_providers.c.id,
-        resource_providers.c.uuid,
-        resource_providers.c.root_provider_id,
-    )
-}
-_WITHOUT_NAME = (
-    sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(bind_list("ids")))
-    .values(name=None)
-)
-_SET_ROOT = (
-    sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(bind_list("ids")))
-    .values(root_provider_id=sa.bindparam("new_root"))
-)
-_UPDATE_NAME_AND_PARENT = CompiledStatement(
-    sa.update(resource_providers)
-    .where(resource_providers.c.id == sa.bindparam("provider_id"))
-    .values(
-        name=sa.bindparam("new_name"),
-        parent_provider_id=sa.bindparam("new_parent"),
-        updated_at=sa.bindparam("at"),
-    )
-)
+_OWN_ROOT = """
+UPDATE resource_providers SET root_provider_id = id
+WHERE uuid IN :uuids AND root_provider_id IS NULL
+"""
+_ROWS = """
+SELECT id, uuid, parent_provider_id, COALESCE(root_provider_id, id) AS root FROM resource_providers
+"""
+_WITHOUT_NAME = "UPDATE resource_providers SET name = NULL WHERE id IN :ids"
+_SET_ROOT = "UPDATE resource_providers SET root_provider_id = :new_root WHERE id IN :ids"
+_UPDATE_NAME_AND_PARENT = """
+UPDATE resource_providers SET name = :new_name, parent_provider_id = :new_parent, updated_at = :at
+WHERE id = :provider_id
+"""
 _DELETE_LEFT = [
-    sa.delete(column.table).where(column.in_(bind_list("ids")))
-    for column in (
-        attributes.c.resource_provider_id,
-        conditions.c.resource_provider_id,
-        consumption.c.resource_provider_id,
-        consumption.c.consumed_provider_id,
+    f"DELETE FROM {table} WHERE {column} IN :ids"
+    for table, column in (
+        ("treeclaim_attributes", "resource_provider_id"),
+        ("treeclaim_conditions", "resource_provider_id"),
+        ("treeclaim_consumption", "resource_provider_id"),
+        ("treeclaim_consumption", "consumed_provider_id"),
     )
 ]
 
@@ -305,7 +269,9 @@ def find_providers(
     """Return the rows of providers with exactly these values of a column."""
     return [
         row
-        for row in transaction.rows_in_chunks(_ROWS_BY[column.name], keys=sorted(values))
+        for row in transaction.rows_in_chunks(
+            f"{_ROWS} WHERE {column.name} IN :keys", keys=sorted(values)
+        )
         # Some collations also match other spellings.
         if column is not resource_providers.c.uuid or row.uuid in values
     ]

@@ -3,8 +3,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import sqlalchemy as sa
-
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     DuplicateProviderError,
@@ -28,43 +26,26 @@ from treeclaim.store.operations.providers.part_writer import (
 from treeclaim.store.operations.providers.placing import find_providers, find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations, resource_providers
 
-_NAMED = sa.select(resource_providers.c.id, resource_providers.c.name).where(
-    resource_providers.c.name == sa.bindparam("name")
-)
-_UUID_TAKEN = resource_providers.c.uuid == sa.bindparam("uuid")
-_NAME_TAKEN = sa.func.coalesce(resource_providers.c.name == sa.bindparam("name"), sa.false())
+_NAMED = "SELECT id, name FROM resource_providers WHERE name = :name"
 # One query: the second of two could see a new provider that the first did not see.
-_TAKEN = sa.select(_UUID_TAKEN.label("uuid_taken"), _NAME_TAKEN.label("name_taken")).where(
-    sa.or_(_UUID_TAKEN, resource_providers.c.name == sa.bindparam("name"))
-)
-_CHILD_AND_ROOT = sa.select(
-    sa.exists(
-        sa.select(resource_providers.c.id).where(
-            resource_providers.c.parent_provider_id == sa.bindparam("provider_id")
-        )
-    ).label("has_child"),
-    sa.select(resource_providers.c.uuid)
-    .where(resource_providers.c.id == sa.bindparam("root_id"))
-    .scalar_subquery()
-    .label("root"),
-)
-_ALLOCATION = sa.select(allocations.c.id).where(
-    allocations.c.resource_provider_id == sa.bindparam("provider_id")
-)
+_TAKEN = """
+SELECT uuid = :uuid AS uuid_taken, COALESCE(name = :name, false) AS name_taken
+FROM resource_providers WHERE uuid = :uuid OR name = :name
+"""
+_CHILD_AND_ROOT = """
+SELECT EXISTS (
+    SELECT 1 FROM resource_providers WHERE parent_provider_id = :provider_id
+) AS has_child, (SELECT uuid FROM resource_providers WHERE id = :root_id) AS root
+"""
+_ALLOCATION = "SELECT id FROM allocations WHERE resource_provider_id = :provider_id LIMIT 1"
 _DELETE_PARTS = [
-    sa.delete(table).where(table.c.resource_provider_id == sa.bindparam("provider_id"))
+    f"DELETE FROM {table.name} WHERE resource_provider_id = :provider_id"
     for table in ROWS_OF_PROVIDERS
     if table is not allocations
 ]
 # A root refers to itself; some databases require the deletion of the reference before that of the row.
-_DETACH = (
-    sa.update(resource_providers)
-    .where(resource_providers.c.id == sa.bindparam("provider_id"))
-    .values(root_provider_id=None)
-)
-_DELETE = sa.delete(resource_providers).where(
-    resource_providers.c.id == sa.bindparam("provider_id")
-)
+_DETACH = "UPDATE resource_providers SET root_provider_id = NULL WHERE id = :provider_id"
+_DELETE = "DELETE FROM resource_providers WHERE id = :provider_id"
 
 
 def create(
