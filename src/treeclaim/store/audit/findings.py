@@ -15,7 +15,7 @@ from treeclaim.model.provider import Effect, Inventory
 from treeclaim.store.audit import trees
 from treeclaim.store.audit.trees import HOLD_UUIDS, Item
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
-from treeclaim.store.reading.holders import find_holders, load_requests
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD, find_holders, load_requests
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS
 
@@ -70,11 +70,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         ("table", "provider_id"),
     ),
     FindingKind.WITHOUT_CONSUMER: (
-        """
-        SELECT DISTINCT consumer_id FROM allocations
-        LEFT JOIN consumers ON consumers.uuid = allocations.consumer_id
-        WHERE consumers.id IS NULL ORDER BY consumer_id
-        """,
+        f"{CONSUMERS_WITHOUT_RECORD} ORDER BY consumer_id",
         ("consumer",),
     ),
     FindingKind.EMPTY_CONSUMER: (

@@ -6,23 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
-import sqlalchemy as sa
 
 from treeclaim.model.claim import Amounts, StoredHold
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.consumers import load_named_owners, load_shares
 from treeclaim.store.reading.holds import load_draws, load_holds
-from treeclaim.store.schema.tables import allocations, consumers
 
 _REQUESTS = "SELECT consumer_uuid, request FROM treeclaim_requests WHERE consumer_uuid IN :uuids"
 
-CONSUMERS_WITHOUT_RECORD = (
-    sa.select(allocations.c.consumer_id.label("consumer"))
-    .select_from(allocations.outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id))
-    .where(consumers.c.id.is_(None))
-    .distinct()
-    .order_by(allocations.c.consumer_id)
-)
+CONSUMERS_WITHOUT_RECORD = """
+SELECT DISTINCT consumer_id AS consumer FROM allocations
+LEFT JOIN consumers ON consumers.uuid = consumer_id WHERE consumers.id IS NULL
+"""
 """The consumers with allocations and without a record."""
 
 

@@ -2,7 +2,6 @@
 """Checks a database before a takeover, without writing to it (contract page 85)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -26,22 +25,11 @@ from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
     ROWS_OF_PROVIDERS,
     alembic_version,
-    allocations,
-    consumers,
-    inventories,
     own_tables,
     own_version,
     placement,
-    placement_aggregates,
-    projects,
-    resource_classes,
-    resource_provider_aggregates,
-    resource_provider_traits,
-    resource_providers,
-    traits,
-    users,
 )
-from treeclaim.store.takeover.data_migrations import PROVIDERS_WITHOUT_ROOT, count
+from treeclaim.store.takeover.data_migrations import PROVIDERS_WITHOUT_ROOT, count_rows
 from treeclaim.store.takeover.findings import Finding, Level, failed, passed, warned
 from treeclaim.store.takeover.server_settings import check_server
 
@@ -50,25 +38,24 @@ _MIGRATE = "Run 'treeclaim db online_data_migrations'."
 _BACK_UP = "Make a backup first. Then"
 _BY_HAND = f"{_BACK_UP} correct these rows by hand."
 
-_REFERENCES: Mapping[tuple[sa.Table, Level, str], Sequence[sa.Column[Any]]] = {
-    (resource_providers, Level.WARNING, "a provider"): [
-        table.c.resource_provider_id for table in ROWS_OF_PROVIDERS
+_PARTS = [(table.name, "resource_provider_id") for table in ROWS_OF_PROVIDERS]
+_REFERENCES: Mapping[tuple[str, Level, str], Sequence[tuple[str, str]]] = {
+    ("resource_providers", Level.WARNING, "a provider"): _PARTS,
+    ("resource_classes", Level.ERROR, "a resource class"): [
+        ("inventories", "resource_class_id"),
+        ("allocations", "resource_class_id"),
     ],
-    (resource_classes, Level.ERROR, "a resource class"): [
-        inventories.c.resource_class_id,
-        allocations.c.resource_class_id,
+    ("traits", Level.ERROR, "a trait"): [("resource_provider_traits", "trait_id")],
+    ("placement_aggregates", Level.WARNING, "an aggregate"): [
+        ("resource_provider_aggregates", "aggregate_id")
     ],
-    (traits, Level.ERROR, "a trait"): [resource_provider_traits.c.trait_id],
-    (placement_aggregates, Level.WARNING, "an aggregate"): [
-        resource_provider_aggregates.c.aggregate_id
-    ],
-    (projects, Level.ERROR, "a project"): [consumers.c.project_id],
-    (users, Level.ERROR, "a user"): [consumers.c.user_id],
+    ("projects", Level.ERROR, "a project"): [("consumers", "project_id")],
+    ("users", Level.ERROR, "a user"): [("consumers", "user_id")],
 }
 """The columns that must refer to a row of a table, with the level of a finding and the noun for such a row."""
 
-_Rule = tuple[sa.Select[Any], Sequence[sa.Table], Level, str, str]
-"""Count of invalid rows of the first of some needed tables; severity, description and remedy."""
+_Rule = tuple[str, Sequence[str], Level, str, str]
+"""Query for the invalid rows of the first of some needed tables; severity, description and remedy."""
 
 _UNICODE = {"utf8", "utf8mb3", "utf8mb4"}
 _CHARACTER_SETS = sa.text(
@@ -189,47 +176,39 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
 
 def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
     """Count the invalid rows of the tables with all columns."""
-    for number_of_rows, tables, level, text, remedy in _rules():
-        if any(not present.get(table.name, set()) >= {*table.columns.keys()} for table in tables):
+    tables = placement.tables | own_tables.tables
+    for sql, names, level, text, remedy in _rules():
+        if any(not present.get(name, set()) >= {*tables[name].columns.keys()} for name in names):
             continue
-        subject, number = tables[0].name, connection.execute(number_of_rows).scalar_one()
-        if number:
-            yield Finding(level, subject, f"{number} {text}", remedy)
+        if number := count_rows(ReadTransaction(connection), sql):
+            yield Finding(level, names[0], f"{number} {text}", remedy)
         else:
-            yield passed(subject, f"none {text}")
+            yield passed(names[0], f"none {text}")
 
 
 def _rules() -> Iterator[_Rule]:
-    rootless = count(PROVIDERS_WITHOUT_ROOT)
-    yield rootless, [resource_providers], Level.ERROR, "without a root provider", _MIGRATE
+    providers = "resource_providers"
+    yield PROVIDERS_WITHOUT_ROOT, [providers], Level.ERROR, "without a root provider", _MIGRATE
     text = "that hold allocations but have no record"
-    unrecorded = count(CONSUMERS_WITHOUT_RECORD)
-    yield unrecorded, [consumers, allocations], Level.WARNING, text, _MIGRATE
+    tables = ["consumers", "allocations"]
+    yield CONSUMERS_WITHOUT_RECORD, tables, Level.WARNING, text, _MIGRATE
     for word in ("parent", "root"):
-        dangling = _dangling(resource_providers.c[f"{word}_provider_id"], resource_providers)
-        text = f"whose {word} does not exist"
-        yield count(dangling), [resource_providers], Level.ERROR, text, _BY_HAND
+        dangling = _dangling(providers, f"{word}_provider_id", providers)
+        yield dangling, [providers], Level.ERROR, f"whose {word} does not exist", _BY_HAND
     for (target, level, noun), columns in _REFERENCES.items():
-        for column in columns:
-            table = column.table
-            delete = sa.delete(table).where(column.not_in(sa.select(target.c.id)))
-            remedy = f"{_BACK_UP}: {' '.join(str(delete).split())};"
+        for table, column in columns:
+            delete = f"DELETE FROM {table} WHERE ({column} NOT IN (SELECT id FROM {target}))"
+            remedy = _BY_HAND if table == "consumers" else f"{_BACK_UP}: {delete};"
             text = f"of {noun} that does not exist"
-            yield (
-                count(_dangling(column, target)),
-                [table, target],
-                level,
-                text,
-                _BY_HAND if table is consumers else remedy,
-            )
+            yield _dangling(table, column, target), [table, target], level, text, remedy
 
 
-def _dangling(column: sa.Column[Any], target: sa.Table) -> sa.Select[Any]:
+def _dangling(table: str, column: str, target: str) -> str:
     """Return the query for references to missing rows of a table."""
-    referred = target.alias("referred")
-    joined = column.table.outerjoin(referred, referred.c.id == column)
-    is_missing = referred.c.id.is_(None)
-    return sa.select(column).select_from(joined).where(column.is_not(None), is_missing)
+    return (
+        f"SELECT {column} FROM {table} referring WHERE {column} IS NOT NULL "
+        f"AND NOT EXISTS (SELECT 1 FROM {target} referred WHERE referred.id = referring.{column})"
+    )
 
 
 def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
