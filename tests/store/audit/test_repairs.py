@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A repair changes nothing that is sound, also where it became so a moment ago."""
+"""Repairs of expired holds and of roots; `gabbits/audit.yaml` has the other kinds."""
 
 import time
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import uuid_of
 from tests.databases import EACH_SERVER, empty_database
-from treeclaim.model.claim import ConsumerClaim
+from tests.store.hosts import create_host, make_claim
+from treeclaim.model.claim import HoldTerms
 from treeclaim.model.extension.audit import FindingKind, RepairResult
-from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit import repairs
+from treeclaim.store.audit.findings import load_findings
 from treeclaim.store.feed.news import load_news, load_roots, select_news
 from treeclaim.store.feed.shards import load_cursor
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.operations.locks import provider_rows
 from treeclaim.store.operations.providers import providers
+from treeclaim.store.reading.holds import load_draws
 from treeclaim.store.schema import revisions
 from treeclaim.store.schema import tables as schema
 
@@ -31,11 +34,6 @@ def add(store, name, parent=None):
     parent_uuid = None if parent is None else uuid_of(parent)
     store.write(providers.create, uuid=uuid, name=name, parent_uuid=parent_uuid)
     return uuid
-
-
-def rows(store, table):
-    with store.engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(sa.select(table).order_by(*table.c))]
 
 
 def by_hand(store, statement):
@@ -74,39 +72,19 @@ def mend(store, kind, **item):
     return repairs.repair(store, kind, item, OWNER, until=time.monotonic() + 30).result
 
 
-def contents(store):
-    """All that a repair could change."""
-    return [rows(store, table) for table in schema.placement.sorted_tables]
-
-
-def test_repair_skips_outdated_findings(store):
-    host = add(store, "host")
-    stock = {"VCPU": Inventory(total=16)}
-    store.write(providers.write_inventories, host, stock, 0)
-    store.write(providers.replace_aggregates, host, [uuid_of("rack")], 1)
-    consumer, nobody = uuid_of("consumer"), uuid_of("nobody")
-    claim = ConsumerClaim(consumer, {host: {"VCPU": 1}}, *OWNER)
-    store.replace_allocations([claim])
-    before = contents(store)
-    for kind, item in (
-        (
-            FindingKind.WITHOUT_PROVIDER,
-            {"table": "inventories", "provider_id": id_of(store, "host")},
-        ),
-        (
-            FindingKind.WITHOUT_PROVIDER,
-            {"table": "allocations", "provider_id": id_of(store, "host")},
-        ),
-        (FindingKind.WITHOUT_CONSUMER, {"consumer": consumer}),
-        (FindingKind.WITHOUT_CONSUMER, {"consumer": nobody}),
-        (FindingKind.EMPTY_CONSUMER, {"consumer": consumer}),
-        (FindingKind.EMPTY_CONSUMER, {"consumer": nobody}),
-        (FindingKind.BROKEN_ROOT, {"provider": host}),
-        (FindingKind.UNUSED_AGGREGATE, {"uuid": uuid_of("rack")}),
-        (FindingKind.ORPHANED, {"consumer": nobody, "consumer_generation": 1}),
-    ):
-        assert mend(store, kind, **item) is RepairResult.GONE, (kind, item)
-        assert contents(store) == before, (kind, item)
+def test_repair_removes_expired_hold_and_its_draws(store):
+    hold, taker = uuid_of("hold"), uuid_of("taker")
+    host = create_host(store, 8)
+    terms = HoldTerms(returns=True)
+    store.replace_allocations([make_claim(hold, {host: 4}, knows_holds=True, hold=terms)])
+    store.replace_allocations([make_claim(taker, {host: 3}, from_holds=[hold])])
+    by_hand(store, sa.update(schema.holds).values(ends_at=store.now() - timedelta(minutes=2)))
+    kinds = [FindingKind.EXPIRED_HOLD]
+    findings = store.read(load_findings, kinds, 10, lambda *_: frozenset())
+    assert findings[FindingKind.EXPIRED_HOLD].items == [{"consumer": hold}]
+    results = [mend(store, FindingKind.EXPIRED_HOLD, consumer=hold) for _ in range(2)]
+    assert results == [RepairResult.DONE, RepairResult.GONE]
+    assert store.read(load_draws, [taker]) == {}
 
 
 def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
