@@ -23,6 +23,9 @@ A rule may change rows beside the service: `SQL: [statement, ...]` instead of a 
 Long lists are written as `!list [number, member]` and `!mapping [number, [name, value]]`; in each member or pair,
 NUMBER stands for its number, from 1, and UUID for a UUID of its own.
 
+Without `defaults`, an administrator sends and accepts JSON: at the extension in a suite with a world, else at
+`placement latest`.
+
 `<name>` stands for the UUID of a name, anywhere in a suite that has a world; in capitals, for that UUID in
 capitals.
 """
@@ -39,6 +42,8 @@ from tests.conformance import fixtures
 from tests.conformance.services import ANEW, BY_HAND
 
 _ON_SQLITE_ALONE: set[str] = set()
+_JSON = "application/json"
+_HEADERS = {"x-auth-token": "admin", "accept": _JSON, "content-type": _JSON}
 
 
 class _Loader(yaml.CSafeLoader):
@@ -69,6 +74,10 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
     suite = yaml.load(text, Loader=_Loader)
     if suite.pop("databases", None) == ["sqlite"]:
         _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
+    version = "placement 1.39, treeclaim 1.0" if has_world else "placement latest"
+    suite.setdefault(
+        "defaults", {"request_headers": _HEADERS | {"openstack-api-version": version}}
+    )
     _configure_fixture(suite, Path(yaml_file).stem)
     if not has_world:
         return suite
