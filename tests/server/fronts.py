@@ -2,11 +2,11 @@
 """The server of `treeclaim serve` in this process, before any application, and raw clients."""
 
 import asyncio
+import http.client
 import socket
 import threading
 from contextlib import contextmanager
-
-import httptools
+from typing import NamedTuple
 
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.server.http.listener import HttpListener
@@ -99,52 +99,35 @@ def running(application=hello, threads=2, backlog=2048, tls=None, port=0, **limi
         server.stop()
 
 
-class Answer:
-    """An answer as a parser reads it.
+class Answer(NamedTuple):
+    """An answer.
 
     Attributes:
-        status, headers, body: As sent; names of headers in lower case.
+        status, headers, body: As sent; the body as far as it came.
+        is_complete: Whether the whole body came.
         says_close: Whether it announces that the connection is closed.
     """
 
-    def __init__(self, method="GET"):
-        self.status = None
-        self.headers = {}
-        self.body = b""
-        self.is_complete = False
-        self.says_close = False
-        self._method = method
-        self._parser = httptools.HttpResponseParser(self)
-
-    def feed(self, data):
-        """Take a piece."""
-        self._parser.feed_data(data)
-
-    def on_header(self, name, value):
-        self.headers[name.decode().lower()] = value.decode()
-
-    def on_headers_complete(self):
-        self.status = self._parser.get_status_code()
-        self.says_close = not self._parser.should_keep_alive()
-        if self._method == "HEAD" or (self.status == 100):
-            self.is_complete = self._method == "HEAD"
-
-    def on_body(self, data):
-        self.body += data
-
-    def on_message_complete(self):
-        self.is_complete = self.status != 100
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+    is_complete: bool
+    says_close: bool
 
 
 def receive(client, method="GET"):
-    """Read one answer; None if the connection ended before it began."""
-    answer = Answer(method)
-    while not answer.is_complete:
-        data = client.recv(1 << 16)
-        if not data:
-            break
-        answer.feed(data)
-    return answer if answer.status else None
+    """Read one answer, after which nothing else has come; None if the connection ended before it began."""
+    response = http.client.HTTPResponse(client, method=method)
+    try:
+        response.begin()
+    except http.client.RemoteDisconnected:
+        return None
+    says_close = response.will_close
+    try:
+        body, is_complete = response.read(), True
+    except http.client.IncompleteRead as error:
+        body, is_complete = error.partial, False
+    return Answer(response.status, response.headers, body, is_complete, says_close)
 
 
 def is_closed(client, seconds=CLIENT_SECONDS):
