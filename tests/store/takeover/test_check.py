@@ -20,7 +20,7 @@ from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import alembic_version, placement
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
-from treeclaim.store.takeover.server_settings import check_mysql, check_postgresql, check_sqlite
+from treeclaim.store.takeover.server_settings import check_settings, check_sqlite
 
 SAFE_MYSQL = {
     "innodb_flush_log_at_trx_commit": "1",
@@ -338,23 +338,24 @@ def test_unsafe_settings_of_a_running_server_are_reported(store, database_url):
 @pytest.mark.parametrize(
     ("judged", "level", "word"),
     [
-        (check_mysql(SAFE_MYSQL), Level.OK, ""),
-        (check_mysql(SAFE_MYSQL | {"innodb_flush_log_at_trx_commit": "0"}), 1, "flush_log"),
-        (check_mysql(SAFE_MYSQL | {"sync_binlog": "0"}), Level.OK, ""),
-        (check_mysql(SAFE_MYSQL | {"log_bin": "ON", "sync_binlog": "0"}), 1, "sync_binlog = 0"),
-        (check_mysql(SAFE_MYSQL | {"log_bin": "ON", "sync_binlog": "1"}), Level.OK, ""),
-        (check_mysql(SAFE_MYSQL | {"super_read_only": "ON"}), 2, "super_read_only"),
-        (check_mysql(GALERA), Level.OK, ""),
-        (check_mysql(GALERA | {"wsrep_cluster_status": "non-Primary"}), 2, "non-Primary"),
-        (check_mysql(GALERA | {"wsrep_ready": "OFF"}), 2, "wsrep_ready = OFF"),
-        (check_postgresql(SAFE_POSTGRESQL), Level.OK, ""),
-        (check_postgresql(SAFE_POSTGRESQL | {"fsync": "off"}), 1, "fsync = off"),
-        (check_postgresql(SAFE_POSTGRESQL | {"full_page_writes": "off"}), 1, "full_page_writes"),
-        (check_postgresql(SAFE_POSTGRESQL | {"in_recovery": "on"}), 2, "in_recovery"),
+        (check_settings(SAFE_MYSQL), Level.OK, ""),
+        (check_settings(SAFE_MYSQL | {"innodb_flush_log_at_trx_commit": "0"}), 1, "flush_log"),
+        (check_settings(SAFE_MYSQL | {"sync_binlog": "0"}), Level.OK, ""),
+        (check_settings(SAFE_MYSQL | {"log_bin": "ON", "sync_binlog": "0"}), 1, "sync_binlog = 0"),
+        (check_settings(SAFE_MYSQL | {"log_bin": "ON", "sync_binlog": "1"}), Level.OK, ""),
+        (check_settings(SAFE_MYSQL | {"super_read_only": "ON"}), 2, "super_read_only"),
+        (check_settings(GALERA), Level.OK, ""),
+        (check_settings(GALERA | {"wsrep_cluster_status": "non-Primary"}), 2, "non-Primary"),
+        (check_settings(GALERA | {"wsrep_ready": "OFF"}), 2, "wsrep_ready = OFF"),
+        (check_settings(SAFE_POSTGRESQL), Level.OK, ""),
+        (check_settings(SAFE_POSTGRESQL | {"synchronous_commit": "local"}), Level.OK, ""),
+        (check_settings(SAFE_POSTGRESQL | {"fsync": "off"}), 1, "fsync = off"),
+        (check_settings(SAFE_POSTGRESQL | {"full_page_writes": "off"}), 1, "full_page_writes"),
+        (check_settings(SAFE_POSTGRESQL | {"in_recovery": "on"}), 2, "in_recovery"),
         (check_sqlite(configured=True, is_read_only=False), Level.OK, ""),
         (check_sqlite(configured=True, is_read_only=True), 2, "cannot be written"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_each_unsafe_setting_is_reported(judged, level, word):
     every_finding = list(judged)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks settings of a database server that endanger commits, or prevent writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from os import W_OK, access
 from pathlib import Path
 
@@ -17,26 +17,28 @@ from treeclaim.store.database.requirements import (
 from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
-_POSTGRESQL_DURABILITY = ("synchronous_commit", "fsync", "full_page_writes")
-_POSTGRESQL_READ_ONLY = ("default_transaction_read_only", "in_recovery")
-_MYSQL_READ_ONLY = (
+_CRASH = "what was committed may be lost in a crash"
+_DURABLE: Mapping[str, tuple[str, str]] = {
+    "fsync": ("on", _CRASH),
+    "full_page_writes": ("on", _CRASH),
+    "synchronous_commit": ("on", _CRASH),
+    "innodb_flush_log_at_trx_commit": ("1", _CRASH),
+    "sync_binlog": ("1", "replicas may miss what was committed before a crash"),
+}
+"""Settings with a safe value, and the danger where they are off, or have another number."""
+
+_READ_ONLY = (
+    "default_transaction_read_only",
+    "in_recovery",
     "read_only",
     "super_read_only",
     "innodb_read_only",
     "tx_read_only",
     "transaction_read_only",
 )
-_POSTGRESQL_SETTINGS = (
-    *_POSTGRESQL_DURABILITY,
-    "default_transaction_read_only",
-)
-_MYSQL_SETTINGS = (
-    *_MYSQL_READ_ONLY,
-    "innodb_flush_log_at_trx_commit",
-    "log_bin",
-    "sync_binlog",
-    "wsrep_on",
-)
+"""Settings that prevent writes."""
+
+_SETTINGS = (*_DURABLE, *_READ_ONLY, "log_bin", "wsrep_on")
 
 
 def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
@@ -52,19 +54,22 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
             is_read_only=_is_file_read_only(connection),
         )
     elif kind == "postgresql":
-        yield from check_postgresql(_postgresql_settings(connection))
+        yield from check_settings(_postgresql_settings(connection))
         yield _sessions(settings)
     else:
-        yield from check_mysql(_mysql_settings(connection))
+        yield from check_settings(_mysql_settings(connection))
 
 
 def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
     """Check the option sqlite_synchronous, and the permissions of the file of SQLite."""
-    danger = (
-        "PRAGMA synchronous will be OFF: a power failure may destroy the database",
-        "Remove [placement_database]/sqlite_synchronous = false.",
-    )
-    yield from _durability([] if configured else [danger], "PRAGMA synchronous will be FULL")
+    if configured:
+        yield passed("durability", "PRAGMA synchronous will be FULL")
+    else:
+        yield warned(
+            "durability",
+            "PRAGMA synchronous will be OFF: a power failure may destroy the database",
+            "Remove [placement_database]/sqlite_synchronous = false.",
+        )
     if is_read_only:
         yield failed(
             "writing",
@@ -75,39 +80,31 @@ def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
         yield passed("writing", "the database file can be written")
 
 
-def check_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Check settings of PostgreSQL, by name; `in_recovery` is on for a standby."""
-    dangers = [
-        (
-            f"{name} = off: what was committed may be lost in a crash",
-            f"Set {name} = on in postgresql.conf, or for this database or user.",
-        )
-        for name in _POSTGRESQL_DURABILITY
-        if values.get(name) == "off"
+def check_settings(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Check settings of a server, by name; `in_recovery` is on for a standby of PostgreSQL."""
+    is_sound = True
+    for name, (safe, danger) in _DURABLE.items():
+        value = values.get(name, safe)
+        is_used = name != "sync_binlog" or _is_on(values, "log_bin")
+        if is_used and (value == "off" or (value.isdigit() and value != safe)):
+            is_sound = False
+            remedy = f"Set {name} = {safe} for the server, the database or the user."
+            yield warned("durability", f"{name} = {value}: {danger}", remedy)
+    if is_sound:
+        yield passed("durability", "every commit is written to disk")
+    read_only = [
+        name for name in _READ_ONLY if values.get(name, "off").lower() not in {"off", "0"}
     ]
-    yield from _durability(dangers, "fsync, full_page_writes and synchronous_commit are safe")
-    yield _writing(
-        [name for name in _POSTGRESQL_READ_ONLY if values.get(name) == "on"],
-        "set default_transaction_read_only = off",
-    )
-
-
-def _durability(dangers: Sequence[tuple[str, str]], otherwise: str) -> Iterator[Finding]:
-    """Yield a warning for each danger and its remedy, or one passed check."""
-    for text, remedy in dangers:
-        yield warned("durability", text, remedy)
-    if not dangers:
-        yield passed("durability", otherwise)
-
-
-def _writing(read_only: Sequence[str], remedy: str) -> Finding:
-    if not read_only:
-        return passed("writing", "the server takes writes")
-    return failed(
-        "writing",
-        f"the server takes no writes ({', '.join(read_only)} = on)",
-        f"Connect to the primary server, or {remedy}.",
-    )
+    if read_only:
+        yield failed(
+            "writing",
+            f"the server takes no writes ({', '.join(read_only)} = on)",
+            "Connect to the primary server, or set these to off.",
+        )
+    else:
+        yield passed("writing", "the server takes writes")
+    if _is_on(values, "wsrep_on"):
+        yield _galera(values)
 
 
 def _sessions(settings: DatabaseSettings) -> Finding:
@@ -119,25 +116,6 @@ def _sessions(settings: DatabaseSettings) -> Finding:
             ADVICE,
         )
     return passed("sessions", "each connection has one of its own")
-
-
-def check_mysql(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Check variables of MariaDB and MySQL, by name."""
-    required = {"innodb_flush_log_at_trx_commit": "what was committed may be lost in a crash"}
-    if _is_on(values, "log_bin"):
-        required["sync_binlog"] = "replicas may miss what was committed before a crash"
-    dangers = [
-        (f"{name} = {values[name]}: {text}", f"Set {name} = 1 in the server's configuration.")
-        for name, text in required.items()
-        if values.get(name, "1") != "1"
-    ]
-    yield from _durability(dangers, "every commit is written to disk")
-    yield _writing(
-        [name for name in _MYSQL_READ_ONLY if values.get(name, "OFF").upper() not in {"OFF", "0"}],
-        "SET GLOBAL the variable to OFF",
-    )
-    if _is_on(values, "wsrep_on"):
-        yield _galera(values)
 
 
 def _is_on(values: Mapping[str, str], name: str) -> bool:
@@ -166,7 +144,7 @@ def _is_file_read_only(connection: Connection) -> bool:
 def _postgresql_settings(connection: Connection) -> dict[str, str]:
     rows = connection.execute(
         sa.text("SELECT name, setting FROM pg_settings WHERE name IN :names").bindparams(
-            sa.bindparam("names", _POSTGRESQL_SETTINGS, expanding=True)
+            sa.bindparam("names", _SETTINGS, expanding=True)
         )
     )
     standby = connection.execute(sa.select(sa.func.pg_is_in_recovery())).scalar()
@@ -176,7 +154,7 @@ def _postgresql_settings(connection: Connection) -> dict[str, str]:
 
 
 def _mysql_settings(connection: Connection) -> dict[str, str]:
-    quoted = ", ".join(f"'{name}'" for name in _MYSQL_SETTINGS)
+    quoted = ", ".join(f"'{name}'" for name in _SETTINGS)
     rows = [
         *connection.exec_driver_sql(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted})"),
         *connection.exec_driver_sql(
