@@ -142,9 +142,11 @@ def _is_file_read_only(connection: Connection) -> bool:
 
 
 def _postgresql_settings(connection: Connection) -> dict[str, str]:
+    # The transaction of this check is read-only itself.
+    names = [name for name in _SETTINGS if name != "transaction_read_only"]
     rows = connection.execute(
         sa.text("SELECT name, setting FROM pg_settings WHERE name IN :names").bindparams(
-            sa.bindparam("names", _SETTINGS, expanding=True)
+            sa.bindparam("names", names, expanding=True)
         )
     )
     standby = connection.execute(sa.select(sa.func.pg_is_in_recovery())).scalar()
