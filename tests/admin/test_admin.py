@@ -195,12 +195,6 @@ def test_probes_are_answered_while_the_database_is_waited_for(environment, tmp_p
         server.stop()
 
 
-@pytest.mark.slow
-def test_service_starts_with_the_admin_address_in_use(environment, tmp_path):
-    with clients(environment, tmp_path), clients(environment, tmp_path) as (api, _):
-        assert api.get("/").status_code == 200
-
-
 def test_standalone_admin_listener_reports_unusable_address(environment):
     refused = run(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
     assert refused.returncode == 1

@@ -2,7 +2,6 @@
 """Capacity metrics over the admin listener (contract page 99, section 6)."""
 
 import json
-import signal
 from contextlib import contextmanager
 from functools import partial
 
@@ -20,7 +19,6 @@ from tests.servers import (
     eventually,
     running,
     service_environment,
-    serving,
 )
 from tests.service import HEADERS, client_of, services_on
 from treeclaim.admin.capacity import Meter
@@ -66,20 +64,8 @@ def alone(environment, folder):
 
 
 @contextmanager
-def of_a_service(environment, folder):
-    """The admin listener that `treeclaim serve` starts."""
-    ready = answers(f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}/live")
-    with (
-        serving(environment, folder) as server,
-        httpx.Client(base_url=server.url, headers=EXTENDED) as api,
-    ):
-        eventually(ready, "the admin listener answers")
-        yield server, api
-
-
-@contextmanager
-def metered(folder, listener=alone, **options):
-    """A service that measures; yields who takes signals, a client of its API, and its samples."""
+def metered(folder, **options):
+    """An admin listener that measures; yields it, a client of the API, and its samples."""
     address = f"127.0.0.1:{free_port()}"
     environment = service_environment(
         folder,
@@ -88,7 +74,7 @@ def metered(folder, listener=alone, **options):
         **options,
     )
     with (
-        listener(environment, folder) as (server, api),
+        alone(environment, folder) as (server, api),
         # A listener that begins anew keeps who asks meanwhile waiting.
         httpx.Client(base_url=f"http://{address}", verify=NO_CERTIFICATES, timeout=60) as admin,
     ):
@@ -143,28 +129,6 @@ def test_scrape_has_cloud_sums_aggregate_sums_and_flavor_fits(tmp_path):
         'treeclaim_fits{flavor="large"}': 1,
         'treeclaim_fits_when_empty{flavor="large"}': 2,
     }
-
-
-@pytest.mark.slow
-def test_sighup_rereads_flavors_and_keeps_them_if_the_file_is_broken(tmp_path):
-    path = flavor_file(tmp_path, first="resources=VCPU:1")
-    settings = {"OS_TREECLAIM__METRICS_OF_FLAVORS": str(path)}
-    with metered(tmp_path, of_a_service, **settings) as (server, api, read):
-        api.post("/treeclaim/providers", json=WORLD)
-        first, second = 'treeclaim_fits{flavor="first"}', 'treeclaim_fits{flavor="second"}'
-        eventually(lambda: read().get(first) == 35, "the first flavor is measured")
-        path.write_text('{"requests": {"broken": "resources=VCPU:none"}}')
-        server.send(signal.SIGHUP)
-        eventually(lambda: "requests.broken: " in server.log.read_text(), "the mistake is told")
-        assert "Not reloaded: [treeclaim]/metrics_of_flavors: " in server.log.read_text()
-        assert read()[first] == 35
-        flavor_file(tmp_path, second="resources=VCPU:2")
-        server.send(signal.SIGHUP)
-        result = eventually(
-            lambda: now if second in (now := read()) else None, "the second flavor is measured"
-        )
-        assert result[second] == 17
-        assert first not in result
 
 
 @pytest.mark.slow

@@ -17,9 +17,13 @@ def uuid_of(kind, name):
 
 def build(client, world, queries, used):
     """Create a world through the API, with the names that queries have and what is used of it."""
-    create_names(client, world, " ".join(queries))
-    for provider in world.providers:
-        create_provider(client, provider)
+    for name in sorted(set(re.findall(r"CUSTOM_[A-Z0-9_]+", " ".join(queries)))):
+        put(client, f"/traits/{name}", None)
+        put(client, f"/resource_classes/{name}", None)
+    body = {"providers": list(map(entry_of, world.providers)), "create_names": True}
+    headers = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+    response = client.post("/treeclaim/providers", json=body, headers=headers)
+    assert response.is_success, response.text
     for provider, amounts in used.items():
         body = claim_of(
             {uuid_of("provider", provider): {"resources": amounts}},
@@ -29,39 +33,21 @@ def build(client, world, queries, used):
         put(client, f"/allocations/{uuid.uuid4()}", body)
 
 
-def create_names(client, world, queries):
-    """Create all custom names of a world, those that only queries have as well."""
-    names = set(re.findall(r"CUSTOM_[A-Z0-9_]+", queries))
-    for provider in world.providers:
-        names |= provider.traits | provider.stock.keys()
-    for word in sorted(word for word in names if word.startswith("CUSTOM_")):
-        put(client, f"/traits/{word}", None)
-        put(client, f"/resource_classes/{word}", None)
-
-
-def create_provider(client, provider):
-    """Create one provider with all it has."""
-    me = uuid_of("provider", provider.name)
-    body = {"name": provider.name, "uuid": me}
-    if provider.parent is not None:
-        body["parent_provider_uuid"] = uuid_of("provider", provider.parent)
-    assert client.post("/resource_providers", json=body).status_code == 200
+def entry_of(provider):
+    """An entry of a bulk write: a provider with all it has."""
     inventories = {
         name: {key: value for key, value in vars(stock).items() if key != "used"}
         for name, stock in provider.stock.items()
     }
-    for part, value in (
-        ("inventories", {"inventories": inventories}),
-        ("traits", {"traits": sorted(provider.traits)}),
-        (
-            "aggregates",
-            {"aggregates": [uuid_of("aggregate", aggregate) for aggregate in provider.aggregates]},
-        ),
-    ):
-        if any(value.values()):
-            generation = client.get(f"/resource_providers/{me}").json()["generation"]
-            value["resource_provider_generation"] = generation
-            put(client, f"/resource_providers/{me}/{part}", value)
+    parent = provider.parent
+    return {
+        "uuid": uuid_of("provider", provider.name),
+        "name": provider.name,
+        "parent_provider_uuid": None if parent is None else uuid_of("provider", parent),
+        "inventories": inventories,
+        "traits": sorted(provider.traits),
+        "aggregates": [uuid_of("aggregate", aggregate) for aggregate in provider.aggregates],
+    }
 
 
 def put(client, path, body):

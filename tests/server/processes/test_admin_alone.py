@@ -91,7 +91,8 @@ def test_a_reload_renews_log_database_and_metrics_in_the_same_process(alone):
     # A broken file is refused, with a line in the present log.
     alone.configure("second", flavors="broken")
     alone.process.send_signal(signal.SIGHUP)
-    eventually(lambda: "flavors.json" in alone.log("second"), "it says so in its new log")
+    refusal = "Not reloaded: [treeclaim]/metrics_of_flavors: "
+    eventually(lambda: refusal in alone.log("second"), "it says so in its new log")
     assert "treeclaim_fits{" in alone.ask("/metrics")[1]
     assert alone.stop() == 0
 

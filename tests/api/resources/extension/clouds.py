@@ -71,10 +71,7 @@ class Cloud:
         return self
 
     def add_provider(self, name, parent=None):
-        body = {"name": name, "uuid": uuid_of(name), "parent_provider_uuid": parent}
-        assert self.client.post("/resource_providers", json=body).is_success
         choice = self.random
-        path = f"/resource_providers/{uuid_of(name)}"
         inventories = {
             resource_class: {
                 "total": choice.randrange(8, 64),
@@ -84,16 +81,15 @@ class Cloud:
             for resource_class in CLASSES
             if choice.random() < 0.8
         }
-        parts = {
+        entry = {
+            "name": name,
+            "uuid": uuid_of(name),
+            "parent_provider_uuid": parent,
             "inventories": inventories,
             "traits": [trait for trait in TRAITS if choice.random() < 0.4],
             "aggregates": [aggregate for aggregate in AGGREGATES if choice.random() < 0.3],
         }
-        for part, value in parts.items():
-            generation = self.client.get(path).json()["generation"]
-            body = {part: value, "resource_provider_generation": generation}
-            answer = self.client.put(f"{path}/{part}", json=body)
-            assert answer.is_success, answer.text
+        self.post("/treeclaim/providers", {"providers": [entry]})
         self.providers.append(uuid_of(name))
         return uuid_of(name)
 
