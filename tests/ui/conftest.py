@@ -10,6 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.clouds.bulk import write_world
 from tests.servers import service_environment, serving
+from tests.ui.changes import uuid_of
 from tests.ui.worlds import HOPELESS, QUESTION, small
 from treeclaim.client import Client
 
@@ -146,7 +147,7 @@ def client(cloud):
 def routes(cloud):
     """Each page, with what tells that it is shown."""
     with Client(cloud, "admin") as client:
-        [uuid] = [row["uuid"] for row in client.providers() if row["name"] == "host-2"]
+        uuid = uuid_of(client, "host-2")
     return {
         "#/cloud": ".map-told",
         "#/cloud?view=table&by=aggregates": "table.trees tbody tr",

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from tests.ui.changes import uuid_of
 from tests.ui.worlds import HOPELESS
 from treeclaim.client import Client
 
@@ -77,10 +78,9 @@ def test_assumed_placements_are_counted_and_consume_capacity(visit, cloud):
 
 def test_assumed_releases_are_shown_as_free(visit, cloud):
     with Client(cloud, "admin") as client:
-        [host] = client.providers(name="host-2_numa0")
-        path = f"/resource_providers/{host['uuid']}/allocations"
-        [consumer] = client.get(path)["allocations"]
-    query = f"resources=VCPU:32&in_tree={host['uuid']}"
+        host = uuid_of(client, "host-2_numa0")
+        [consumer] = client.get(f"/resource_providers/{host}/allocations")["allocations"]
+    query = f"resources=VCPU:32&in_tree={host}"
     visitor = visit(cloud)
     # Without it, the other NUMA node is the only one.
     assert asked(visitor, f"#/ask?{query}").startswith("1 candidate ")

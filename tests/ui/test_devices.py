@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumption and conditions of providers on the pages (contract page 102)."""
 
-from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
+from tests.ui.changes import changed, claimed, conditioned, put_part, refuse_conditions, uuid_of
 
 pytestmark = pytest.mark.slow
 
@@ -12,52 +13,18 @@ REASON = '<img src=x onerror="document.title=1">\u202e\n& <b>disk</b>'
 SHOWN_REASON = '<img src=x onerror="document.title=1">\\u202e\\n& <b>disk</b>'
 
 
-def uuid_of(client, name):
-    [row] = client.providers(name=name)
-    return row["uuid"]
-
-
-def put_inventories(client, uuid, inventories):
-    path = f"/resource_providers/{uuid}/inventories"
-    body = {
-        "resource_provider_generation": client.get(path)["resource_provider_generation"],
-        "inventories": inventories,
-    }
-    client.call("PUT", path, json=body, extended=True)
-
-
-@contextmanager
-def conditioned(client, name, *keys, **members):
-    """Give a provider conditions for a while."""
-    path = f"/treeclaim/providers/{uuid_of(client, name)}/conditions"
-    for key in keys:
-        client.call("PUT", f"{path}/{key}", {"effect": "no_new"} | members)
-    try:
-        yield
-    finally:
-        for key in keys:
-            client.call("DELETE", f"{path}/{key}")
-
-
-def refuse_conditions(visitor):
-    """Let nobody read who has conditions."""
-    refusal = {"errors": [{"status": 403, "title": "Forbidden", "detail": "Not for you."}]}
-    visitor.page.route(
-        "**/treeclaim/providers?include=conditions*",
-        lambda route: route.fulfill(status=403, json=refusal),
-    )
-
-
 def test_tree_shows_consumption_and_consuming_inventories(visit, cloud, client):
     for name in ("CUSTOM_SLICE", "CUSTOM_MEMORY", "CUSTOM_PROFILE"):
         client.call("PUT", f"/resource_classes/{name}")
     card, profile = uuid_of(client, "host-1_numa1"), uuid_of(client, "host-1_numa1_other")
-    put_inventories(client, card, {"CUSTOM_SLICE": {"total": 7}, "CUSTOM_MEMORY": {"total": 8}})
+    stock = {"CUSTOM_SLICE": {"total": 7}, "CUSTOM_MEMORY": {"total": 8}}
+    put_part(client, card, "inventories", stock)
     consumes = [
         {"provider": card, "resource_class": "CUSTOM_SLICE", "amount": 3},
         {"provider": card, "resource_class": "CUSTOM_MEMORY", "amount": 4},
     ]
-    put_inventories(client, profile, {"CUSTOM_PROFILE": {"total": 2, "consumes": consumes}})
+    stock = {"CUSTOM_PROFILE": {"total": 2, "consumes": consumes}}
+    put_part(client, profile, "inventories", stock)
     page = visit(cloud).open(f"#/tree/{card}")
     inventory = page.locator(f"#provider-{card} li", has_text="CUSTOM_SLICE").first
     inventory.wait_for()
@@ -67,29 +34,22 @@ def test_tree_shows_consumption_and_consuming_inventories(visit, cloud, client):
     ]
     # An unused inventory takes nothing.
     assert inventory.locator(".consumed-part").count() == 0
-    claim = {"allocations": {profile: {"resources": {"CUSTOM_PROFILE": 2}}}}
-    consumer = "7a6f6f0e-6a0e-4d8c-9f7e-0d7c21f6a0b1"
-    client.claim(consumer, claim, project_id="p", user_id="u")
-    try:
+    with claimed(client, {profile: {"CUSTOM_PROFILE": 2}}):
         page.get_by_role("button", name="Refresh").click()
         words = "6 consumed by CUSTOM_PROFILE of host-1_numa1_other"
         inventory.get_by_text(words).wait_for()
         assert "6 of 7 used" in inventory.inner_text()
-    finally:
-        client.release(consumer)
 
 
 def test_copied_host_consumes_its_own_inventory(visit, cloud, client):
     client.call("PUT", "/resource_classes/CUSTOM_PART")
     card = uuid_of(client, "host-9_numa1_device")
     consumes = [{"provider": card, "resource_class": "VGPU", "amount": 2}]
-    put_inventories(
-        client, card, {"VGPU": {"total": 4}, "CUSTOM_PART": {"total": 9, "consumes": consumes}}
-    )
-    visitor = visit(cloud)
-    visitor.open("#/ask?resources=CUSTOM_PART:1&if_more=1:host-9")
-    visitor.see("2 candidates")
-    put_inventories(client, card, {"VGPU": {"total": 4}})
+    stock = {"VGPU": {"total": 4}, "CUSTOM_PART": {"total": 9, "consumes": consumes}}
+    with changed(client, card, "inventories", stock):
+        visitor = visit(cloud)
+        visitor.open("#/ask?resources=CUSTOM_PART:1&if_more=1:host-9")
+        visitor.see("2 candidates")
 
 
 def test_map_marks_trees_with_conditions_by_name(visit, cloud, client):

@@ -2,31 +2,16 @@
 """The map grouped by aggregate, and what is counted as a tree, while both change."""
 
 import uuid
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
 from tests.clouds import SHARING
-from tests.ui.test_devices import uuid_of
+from tests.ui.changes import changed, uuid_of
 from tests.ui.worlds import QUESTION
 
 pytestmark = pytest.mark.long
 NAMES = "/treeclaim/aggregates/names"
-
-
-@contextmanager
-def changed(client, provider, part, values):
-    path = f"/resource_providers/{provider}/{part}"
-    before = client.get(path)[part]
-    put(client, path, part, values)
-    yield
-    put(client, path, part, before)
-
-
-def put(client, path, part, values):
-    generation = client.get(path)["resource_provider_generation"]
-    body = {"resource_provider_generation": generation, part: values}
-    client.call("PUT", path, json=body)
 
 
 def places(page):

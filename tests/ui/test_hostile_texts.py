@@ -22,6 +22,7 @@ from tests.cli.hostile import (
 )
 from tests.cli.hostile import hostile_service as hostile_on
 from tests.resources import needs
+from tests.ui.changes import put_part
 from treeclaim.client import Client
 
 pytestmark = pytest.mark.long
@@ -85,18 +86,10 @@ def hostile(tmp_path_factory):
             client.call("POST", "/treeclaim/requests", {"requests": requests})
             path = f"/treeclaim/providers/{FULL}/conditions/EVIL"
             client.call("PUT", path, {"effect": "no_new", "reason": PAYLOAD})
-            _let_it_consume(client)
+            consumes = [{"provider": PROVIDER, "resource_class": "VCPU", "amount": 1}]
+            stock = {CLASS: {"total": 8, "consumes": consumes}, "VCPU": {"total": 8}}
+            put_part(client, PROVIDER, "inventories", stock)
         yield environment["TREECLAIM_ENDPOINT"]
-
-
-def _let_it_consume(client):
-    path = f"/resource_providers/{PROVIDER}/inventories"
-    consumes = [{"provider": PROVIDER, "resource_class": "VCPU", "amount": 1}]
-    body = {
-        "resource_provider_generation": client.get(path)["resource_provider_generation"],
-        "inventories": {CLASS: {"total": 8, "consumes": consumes}, "VCPU": {"total": 8}},
-    }
-    client.call("PUT", path, json=body, extended=True)
 
 
 def settled(page):

@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from tests.ui.changes import claimed
 from treeclaim.client import Client
 
 pytestmark = pytest.mark.slow
@@ -88,15 +89,12 @@ def test_unsendable_stored_token_is_requested_again(visit, cloud):
 def test_audit_findings_link_to_their_subjects(visit, cloud):
     with Client(cloud, "admin") as client:
         uuid_by_name = {row["name"]: row["uuid"] for row in client.providers()}
-        consumer, empty = str(uuid.uuid4()), str(uuid.uuid4())
-        amounts = {
-            uuid_by_name[f"host-{number}_numa1"]: {"resources": {"VCPU": 1}} for number in (2, 3)
-        }
-        client.claim(consumer, {"allocations": amounts}, project_id="p", user_id="u")
+        empty = str(uuid.uuid4())
         client.call(
             "POST", "/resource_providers", json={"uuid": empty, "name": "HOST-2.example.org"}
         )
-        try:
+        amounts = {uuid_by_name[f"host-{number}_numa1"]: {"VCPU": 1} for number in (2, 3)}
+        with claimed(client, amounts) as consumer:
             visitor = visit(cloud)
             page = visitor.open("#/audit")
             page.locator(".findings").wait_for()
@@ -123,6 +121,4 @@ def test_audit_findings_link_to_their_subjects(visit, cloud):
                     page.get_by_role("heading", name=heading, level=1).wait_for()
                     page.wait_for_function("() => !document.querySelector('.busy')")
                     assert page.locator(".empty, .failure").count() == 0
-        finally:
-            client.release(consumer)
-            client.call("DELETE", f"/resource_providers/{empty}")
+        client.call("DELETE", f"/resource_providers/{empty}")

@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each page, in a real browser, with twelve trees (contract page 99, section 7)."""
 
-import uuid
 from urllib.parse import quote
 
-import httpx
 import pytest
 
+from tests.ui.changes import changed, claimed, uuid_of
 from tests.ui.worlds import HOPELESS, QUESTION
-from treeclaim.model.parts import ATTRIBUTES
 
 pytestmark = pytest.mark.slow
 
 FULL = ".square.step-6"
 """The squares of trees that are full."""
-
-
-def tree_of(client, name):
-    return next(row["uuid"] for row in client.providers() if row["name"] == name)
 
 
 def test_the_cloud_is_shown_as_totals_and_a_map(visit, cloud):
@@ -56,15 +50,9 @@ def test_map_shows_a_claim_of_another_client(visit, cloud, client):
     visitor.see("0 of 40 used")
     visitor.see("live: changes come as they are made")
     assert page.locator(FULL).count() == 0
-    consumer = str(uuid.uuid4())
-    device = tree_of(client, "host-3_numa1_device")
-    claim = {"allocations": {device: {"resources": {"VGPU": 4}}}}
-    client.claim(consumer, claim, project_id="p", user_id="u")
-    try:
+    with claimed(client, {uuid_of(client, "host-3_numa1_device"): {"VGPU": 4}}):
         visitor.see("4 of 40 used")
         page.locator(f"{FULL}.flash", has_text="host-3").wait_for()
-    finally:
-        client.release(consumer)
     visitor.see("0 of 40 used")
     # It came by one stream: nothing was asked again and again, and everything was read once.
     [(_, headers)] = [answer for answer in answers if "/treeclaim/changes" in answer[0]]
@@ -79,14 +67,8 @@ def test_list_of_trees_shows_a_claim_of_another_client(visit, cloud, client):
     visitor.see("live: changes come as they are made")
     row = page.locator("table.trees tbody tr", has_text="host-5")
     assert "0 / 4" in row.inner_text()
-    consumer = str(uuid.uuid4())
-    device = tree_of(client, "host-5_numa1_device")
-    claim = {"allocations": {device: {"resources": {"VGPU": 3}}}}
-    client.claim(consumer, claim, project_id="p", user_id="u")
-    try:
+    with claimed(client, {uuid_of(client, "host-5_numa1_device"): {"VGPU": 3}}):
         row.get_by_text("3 / 4").wait_for()
-    finally:
-        client.release(consumer)
 
 
 def test_cloud_that_is_not_watched_shows_when_it_was_read(visit, cloud):
@@ -108,7 +90,7 @@ def test_map_square_links_to_its_tree(visit, cloud):
 
 
 def test_tree_page_shows_inventories_traits_pools_and_consumers(visit, cloud, client):
-    page = visit(cloud).open(f"#/tree/{tree_of(client, 'host-2')}")
+    page = visit(cloud).open(f"#/tree/{uuid_of(client, 'host-2')}")
     page.get_by_role("heading", name="host-2", level=1).wait_for()
     assert page.locator(".provider").count() == 8
     numa = page.locator(".provider", has=page.get_by_role("heading", name="numa0")).last
@@ -119,16 +101,9 @@ def test_tree_page_shows_inventories_traits_pools_and_consumers(visit, cloud, cl
 
 
 def test_a_tree_shows_attributes_with_the_types_of_their_values(visit, cloud, client):
-    numa = tree_of(client, "host-5_numa1")
+    numa = uuid_of(client, "host-5_numa1")
     values = {"mem_gib": 80, "driver": "570.86", "ecc": True, "nodes": "80"}
-
-    def put(attributes):
-        generation = client.get(f"/resource_providers/{numa}")["generation"]
-        body = {"resource_provider_generation": generation, "attributes": attributes}
-        client.call("PUT", ATTRIBUTES.path(numa), body)
-
-    put(values)
-    try:
+    with changed(client, numa, "attributes", values):
         page = visit(cloud).open(f"#/tree/{numa}")
         shown = page.locator(f"#provider-{numa}").get_by_label("Attributes").locator("li")
         shown.first.wait_for()
@@ -138,24 +113,12 @@ def test_a_tree_shows_attributes_with_the_types_of_their_values(visit, cloud, cl
             "attribute mem_gib=80",
             'attribute nodes="80"',
         ]
-    finally:
-        put({})
 
 
 def test_tree_page_shows_holds_with_project_and_deadline(visit, cloud, client):
-    numa = tree_of(client, "host-4_numa0")
-    hold = str(uuid.uuid4())
-    body = {
-        "allocations": {numa: {"resources": {"VCPU": 8}}},
-        "project_id": "blue",
-        "user_id": "u",
-        "consumer_generation": None,
-        "hold": {"until": "2099-12-01T08:00:00Z", "note": "rack <7>"},
-    }
-    header = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39, treeclaim 1.0"}
-    path = f"{cloud}/allocations/{hold}"
-    assert httpx.put(path, json=body, headers=header).status_code == 204
-    try:
+    numa = uuid_of(client, "host-4_numa0")
+    terms = {"until": "2099-12-01T08:00:00Z", "note": "rack <7>"}
+    with claimed(client, {numa: {"VCPU": 8}}, project_id="blue", hold=terms):
         visitor = visit(cloud)
         page = visitor.open(f"#/tree/{numa}")
         page.get_by_role("heading", name="host-4", level=1).wait_for()
@@ -169,8 +132,6 @@ def test_tree_page_shows_holds_with_project_and_deadline(visit, cloud, client):
         page.goto(f"{page.url.partition('#')[0]}#/cloud")
         visitor.see("11 trees and 1 pool")
         assert "8 of that held" in page.locator(".totals li", has_text="VCPU").inner_text()
-    finally:
-        client.release(hold)
 
 
 def test_query_draws_its_candidates(visit, cloud):

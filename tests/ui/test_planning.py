@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.ui.changes import conditioned, refuse_conditions, uuid_of
 from tests.ui.conftest import service_with
 from tests.ui.test_access import LOOKS, STILL, violations_of
-from tests.ui.test_devices import conditioned, refuse_conditions
 from tests.ui.worlds import small
 from treeclaim.client import Client
 
@@ -50,8 +50,8 @@ def client(planned):
 
 
 def consumer_on(client, name):
-    [row] = client.providers(name=name)
-    [consumer] = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
+    path = f"/resource_providers/{uuid_of(client, name)}/allocations"
+    [consumer] = client.get(path)["allocations"]
     return consumer
 
 
@@ -123,8 +123,7 @@ def test_survival_page_applies_assumptions(visit, planned, client):
 
 def test_plan_empties_a_host_and_the_map_shows_the_moves(visit, planned, client):
     visitor = visit(planned)
-    [host] = client.providers(name="host-2")
-    page = visitor.open(f"#/tree/{host['uuid']}")
+    page = visitor.open(f"#/tree/{uuid_of(client, 'host-2')}")
     page.get_by_role("link", name="Plan moves that empty it").click()
     visitor.see("1 move reaches the goal")
     visitor.see("No plan has fewer moves.")

@@ -2,13 +2,13 @@
 """The pages behind a proxy that serves the service below a path (contract page 99, section 7)."""
 
 import threading
-import uuid
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.ui.changes import claimed, uuid_of
 from tests.ui.worlds import QUESTION
 from treeclaim.client import Client
 
@@ -90,14 +90,8 @@ def test_pages_and_event_stream_work_below_a_path(visit, cloud):
         page.keyboard.press("Enter")
         visitor.see("11 trees and 1 pool")
         visitor.see("live: changes come as they are made")
-        [device] = client.providers(name="host-6_numa1_device")
-        consumer = str(uuid.uuid4())
-        claim = {"allocations": {device["uuid"]: {"resources": {"VGPU": 3}}}}
-        client.claim(consumer, claim, project_id="p", user_id="u")
-        try:
+        with claimed(client, {uuid_of(client, "host-6_numa1_device"): {"VGPU": 3}}):
             visitor.see("3 of 40 used")
-        finally:
-            client.release(consumer)
         page.get_by_role("button", name="Table").click()
         page.get_by_role("link", name="host-2", exact=True).click()
         page.get_by_role("heading", name="host-2", level=1).wait_for()

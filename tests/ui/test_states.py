@@ -12,6 +12,7 @@ from tests.cli.processes import run
 from tests.clouds import World
 from tests.ports import free_port
 from tests.servers import service_environment, serving
+from tests.ui.changes import uuid_of
 from tests.ui.conftest import service_with
 from tests.ui.worlds import small
 from treeclaim.client import Client
@@ -161,7 +162,7 @@ def test_tree_parts_denied_by_policy_are_omitted_with_a_note(visit, tmp_path):
     (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_file = policy.yaml\n")
     with service_with(tmp_path, small()) as server:
         with Client(server.url, "admin") as client:
-            [uuid] = [row["uuid"] for row in client.providers() if row["name"] == "host-2"]
+            uuid = uuid_of(client, "host-2")
         visitor = visit(server.url)
         page = visitor.open(f"#/tree/{uuid}")
         page.get_by_role("heading", name="host-2", level=1).wait_for()
