@@ -3,6 +3,8 @@
 
 import time
 
+import sqlalchemy as sa
+
 from tests.servers import eventually
 
 _INNODB_PAUSE = 0.15
@@ -22,6 +24,15 @@ _WAITING = {
         " AND waiting.trx_wait_started <= now() - INTERVAL {seconds} SECOND"
     ),
 }
+
+
+LOCK = sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid")
+"""Locks the row of a provider."""
+
+
+def lock(connection, provider):
+    """Lock the row of a provider, until the transaction of the connection ends."""
+    connection.execute(LOCK, {"uuid": provider})
 
 
 def session_of(connection):

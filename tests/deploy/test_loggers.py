@@ -60,9 +60,11 @@ def logger(name, level, handlers, qualname="", propagate=1):
 ROOT_NULL = logger("root", "WARNING", "null")
 PLACEMENT = logger("placement", "INFO", "stdout", "placement")
 
+HELM = CONFIGURED.format(loggers="root, placement") + ROOT_NULL + PLACEMENT
+"""The file of openstack-helm: the root logger writes nowhere, `placement` to standard output."""
+
 FILES = {
-    # openstack-helm: the root logger writes nowhere, `placement` to standard output.
-    "helm": (CONFIGURED.format(loggers="root, placement") + ROOT_NULL + PLACEMENT, 1, 1),
+    "helm": (HELM, 1, 1),
     # openstack-helm with debug: everything by the root logger, `placement` by the same handler.
     "helm debug": (
         CONFIGURED.format(loggers="root, placement")

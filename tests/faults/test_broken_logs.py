@@ -8,11 +8,10 @@ import httpx
 import pytest
 
 from tests.faults.broken_handlers import METHODS
+from tests.faults.harness.service import client_of
 from tests.paths import ROOT
 from tests.ports import free_port
 from tests.servers import eventually, service_environment, serving
-
-HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 REQUESTS = 1_300
 """More than the lines and threads that a stopped log could take with it before."""
@@ -31,7 +30,7 @@ def log(tmp_path):
 def test_requests_are_answered_without_the_log_folder(tmp_path, log):
     environment = service_environment(tmp_path, OS_DEFAULT__LOG_FILE=str(log))
     with serving(environment, tmp_path, "--workers=1") as server:
-        with httpx.Client(base_url=server.url, headers=HEADERS, timeout=20) as client:
+        with client_of(server.url) as client:
             client.get("/resource_providers").raise_for_status()
             log.parent.rename(log.parent.with_suffix(".old"))
             statuses = [client.get("/resource_providers").status_code for _ in range(REQUESTS)]
@@ -83,7 +82,7 @@ def test_raising_log_handlers_affect_no_response_or_other_handler(tmp_path, log)
         PYTHONPATH=str(ROOT),
     )
     with serving(environment, tmp_path, "--workers=1") as server:
-        with httpx.Client(base_url=server.url, headers=HEADERS, timeout=20) as client:
+        with client_of(server.url) as client:
             statuses = [client.get("/resource_providers").status_code for _ in range(200)]
             assert statuses == [200] * 200
         ready = eventually(

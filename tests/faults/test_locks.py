@@ -13,7 +13,7 @@ from tests.bodies import claim_of
 from tests.databases import EACH_SERVER, server_of
 from tests.faults.harness.load import build
 from tests.faults.harness.service import client_of, running
-from tests.lock_waits import await_waiter, session_of
+from tests.lock_waits import await_waiter, lock, session_of
 from treeclaim.model.errors import ResourceClassInUseError
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
@@ -64,13 +64,6 @@ class Claim:
         self._thread.join(timeout=60)
         assert self.answer is not None
         return self.answer
-
-
-def lock(connection, provider):
-    connection.execute(
-        sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid"),
-        {"uuid": provider},
-    )
 
 
 def test_deadlocked_claim_is_retried(place):

@@ -21,7 +21,7 @@ from tests.bodies import add_hosts, claim_of
 from tests.databases import new_server_of, server_of
 from tests.faults.conftest import EACH_SERVER
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
-from tests.lock_waits import session_of, waiters
+from tests.lock_waits import LOCK, lock, session_of, waiters
 from tests.ports import free_port
 from tests.proxy import Proxy
 from tests.servers import eventually, service_environment
@@ -74,10 +74,7 @@ class Place:
         """Lock the row of a host; yield a function that returns the transactions that wait for it."""
         engine = sa.create_engine(self.database)
         with engine.connect() as holder:
-            holder.execute(
-                sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid"),
-                {"uuid": host},
-            )
+            lock(holder, host)
             session = session_of(holder)
             yield lambda: waiters(engine, session)
             holder.rollback()
@@ -193,14 +190,13 @@ def test_first_claim_of_a_project_does_not_block_other_claims(kind, tmp_path):
 def test_stalled_transaction_releases_its_locks(place):
     frozen, thawed = threading.Event(), threading.Event()
     stuck = Store(DatabaseSettings(place.database, timeouts=SHORT), attempts=1)
-    row = sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid")
 
     def stand_still(transaction):
-        transaction.execute(row, uuid=place.hosts[0])
+        transaction.execute(LOCK, uuid=place.hosts[0])
         frozen.set()
         # Longer than anybody below waits: what is free before was not freed by this end.
         thawed.wait(600)
-        transaction.execute(row, uuid=place.hosts[0])
+        transaction.execute(LOCK, uuid=place.hosts[0])
 
     with ThreadPoolExecutor() as pool:
         work = pool.submit(stuck.write, stand_still)

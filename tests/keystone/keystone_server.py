@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import uuid
 from pathlib import Path
 
 import httpx
@@ -134,7 +135,7 @@ class Keystone:
         In the form of the file that Horizon offers.
         """
         headers = {"x-auth-token": self.token(user, project)}
-        body = {"application_credential": {"name": f"of {user}", "secret": PASSWORD}}
+        body = {"application_credential": {"name": str(uuid.uuid4()), "secret": PASSWORD}}
         me = httpx.get(
             f"{self.url}/auth/tokens",
             headers=headers | {"x-subject-token": headers["x-auth-token"]},

@@ -60,38 +60,39 @@ CASES: dict[str, tuple[dict[str, Any], FaultKind, str]] = {
 }
 
 
+@pytest.fixture
+def fault_with(keystone, tmp_path, monkeypatch):
+    """A function that returns the fault of `[keystone_authtoken]` with changed options."""
+
+    def check(**changes):
+        for variable, value in environment_of(tmp_path, section(keystone, **changes)).items():
+            monkeypatch.setenv(variable, value)
+        loaded = config.load(config_files=[str(tmp_path / "placement.conf")])
+        return check_keystone(loaded.options)
+
+    return check
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_unusable_keystone_options_are_reported(tmp_path, monkeypatch, keystone, name):
+def test_unusable_keystone_options_are_reported(fault_with, name):
     changes, kind, finding = CASES[name]
-    for variable, value in environment_of(tmp_path, section(keystone, **changes)).items():
-        monkeypatch.setenv(variable, value)
-    fault = check_keystone(config.load(config_files=[str(tmp_path / "placement.conf")]).options)
+    fault = fault_with(**changes)
     assert fault is not None
     assert (fault.kind, finding in fault.detail) == (kind, True), fault
     for secret in (PASSWORD, "127.0.0.1", "no-such-host"):
         assert secret not in fault.summary
 
 
-def test_no_listener_is_a_fault(tmp_path, monkeypatch, keystone):
+def test_no_listener_is_a_fault(fault_with):
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{bound.getsockname()[1]}/v3"
-        for variable, value in environment_of(tmp_path, section(keystone, auth_url=url)).items():
-            monkeypatch.setenv(variable, value)
-        fault = check_keystone(
-            config.load(config_files=[str(tmp_path / "placement.conf")]).options
-        )
-    assert fault is not None
+        fault = fault_with(auth_url=f"http://127.0.0.1:{bound.getsockname()[1]}/v3")
     assert fault.kind is FaultKind.UNREACHABLE
 
 
 @pytest.mark.parametrize("region", [None, REGION])
-def test_user_allowed_to_validate_tokens_passes_the_check(tmp_path, monkeypatch, keystone, region):
-    options = section(keystone, region_name=region)
-    for variable, value in environment_of(tmp_path, options).items():
-        monkeypatch.setenv(variable, value)
-    options = config.load(config_files=[str(tmp_path / "placement.conf")]).options
-    assert check_keystone(options) is None
+def test_user_allowed_to_validate_tokens_passes_the_check(fault_with, region):
+    assert fault_with(region_name=region) is None
 
 
 def test_ready_and_config_check_report_a_wrong_password(tmp_path, keystone):

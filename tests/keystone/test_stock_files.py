@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.deploy.test_loggers import HELM
 from tests.environments import environment_of
 from tests.keystone.keystone_server import PASSWORD
 from tests.keystone.service import stats_of
@@ -117,39 +118,6 @@ interface = internal
 policy_file={{folder}}/policy.yaml
 """
 
-HELM_LOGGING = """\
-[loggers]
-keys = root, placement
-[handlers]
-keys = stdout, stderr, null
-[formatters]
-keys = context, default
-[logger_root]
-level = WARNING
-handlers = stdout
-[logger_placement]
-level = INFO
-handlers = stdout
-qualname = placement
-[handler_null]
-class = logging.NullHandler
-formatter = default
-args = ()
-[handler_stdout]
-class = StreamHandler
-args = (sys.stdout,)
-formatter = context
-[handler_stderr]
-class = StreamHandler
-args = (sys.stderr,)
-formatter = context
-[formatter_context]
-class = oslo_log.formatters.ContextFormatter
-datefmt = %Y-%m-%d %H:%M:%S
-[formatter_default]
-format = %(message)s
-datefmt = %Y-%m-%d %H:%M:%S
-"""
 HELM_POLICY = """\
 context_is_admin: role:admin
 admin_or_owner: rule:context_is_admin or project_id:%(project_id)s
@@ -165,7 +133,7 @@ STOCK = {
     "openstack-ansible": (OPENSTACK_ANSIBLE, {}),
     "openstack-helm": (
         OPENSTACK_HELM,
-        {"logging.conf": HELM_LOGGING, "policy.yaml": HELM_POLICY},
+        {"logging.conf": HELM, "policy.yaml": HELM_POLICY},
     ),
     "RHOSO": (RHOSO, {}),
 }

@@ -18,10 +18,9 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_database
 from nova.db.main import models as main_models
 from nova.objects import fields
-from report_client import PROJECT, USER, Deployment, inventory
-from steps import do_all
+from report_client import PROJECT, USER, Deployment
+from steps import do_all, refused
 
-KNOWS = {"OpenStack-API-Version": "placement 1.39, treeclaim 1.0"}
 HELD = 6
 """Units of VCPU that each host's hold has, of 32."""
 
@@ -102,20 +101,15 @@ class Commitments(Deployment):
         )
         mapping.create()
 
-    def call(self, method, path, body=None):
-        """A call of a client that knows holds."""
-        return self.client._client.request(path, method, json=body, headers=KNOWS)
-
     def write(self, consumer, amounts, **members):
         """Write a consumer as a scheduler does that knows holds."""
         body = {"allocations": {host: {"resources": {"VCPU": n}} for host, n in amounts.items()}}
         body |= {"project_id": PROJECT, "user_id": USER, "consumer_generation": None}
-        answer = self.call("PUT", f"/allocations/{consumer}", body | members)
-        assert answer.status_code == 204, answer.text
+        self.call_extension("PUT", f"/allocations/{consumer}", body | members, status=204)
 
     def seen(self, consumer):
         """Return a consumer as the extension shows it."""
-        return self.call("GET", f"/allocations/{consumer}").json()
+        return self.call_extension("GET", f"/allocations/{consumer}")
 
     def has(self, number):
         """Return the held and the drawn VCPU of the hold of a host."""
@@ -197,24 +191,12 @@ class Commitments(Deployment):
 
     def reshape_with_holds(self):
         """A driver moves what all consumers have that Nova lists, holds too, and draws go along."""
-        client, host, name = self.client, self.hosts[0], self.names[0]
-        client.clear_provider_cache()
-        tree = client.get_provider_tree_and_ensure_root(self.context, host)
-        allocations = client.get_allocations_for_provider_tree(self.context, name)
+        client = self.client
+        tree, allocations, child = self.move_vcpu_to_child()
         assert set(allocations) == {self.instance, self.holds[0]}
-        tree.new_child(f"{name}_numa0", name)
-        child = tree.data(f"{name}_numa0").uuid
-        tree.update_inventory(child, {"VCPU": inventory(16)})
-        tree.update_inventory(name, {"MEMORY_MB": inventory(4096)})
-        for allocation in allocations.values():
-            allocation["allocations"][child] = allocation["allocations"].pop(host)
-        left_out = {self.instance: allocations[self.instance]}
-        try:
-            client.update_from_provider_tree(self.context, tree, allocations=left_out)
-        except exception.ReshapeFailed:
-            pass
-        else:
-            raise AssertionError("a reshape took what a hold has")
+        without_hold = {self.instance: allocations[self.instance]}
+        with refused("a reshape that takes what a hold has", exception.ReshapeFailed):
+            client.update_from_provider_tree(self.context, tree, allocations=without_hold)
         client.update_from_provider_tree(self.context, tree, allocations=allocations)
         assert self.has(0) == (HELD - 2, 2)
         assert self.drew(self.instance) == {child: 2}

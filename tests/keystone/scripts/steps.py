@@ -3,6 +3,7 @@
 
 import json
 import sys
+from contextlib import contextmanager
 
 
 def do_all(steps, subject):
@@ -10,6 +11,16 @@ def do_all(steps, subject):
     for step in steps:
         print("step", step.__name__, file=sys.stderr)
         step(subject)
+
+
+@contextmanager
+def refused(what, *errors):
+    """Check that a block raises one of some errors; otherwise a service accepted what it must refuse."""
+    try:
+        yield
+    except errors:
+        return
+    raise AssertionError(f"{what} was accepted")
 
 
 def print_unused(kind, used):
