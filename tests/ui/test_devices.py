@@ -23,8 +23,8 @@ def test_tree_shows_consumption_and_consuming_inventories(visit, cloud, client):
         {"provider": card, "resource_class": "CUSTOM_SLICE", "amount": 3},
         {"provider": card, "resource_class": "CUSTOM_MEMORY", "amount": 4},
     ]
-    stock = {"CUSTOM_PROFILE": {"total": 2, "consumes": consumes}}
-    put_part(client, profile, "inventories", stock)
+    consuming = {"CUSTOM_PROFILE": {"total": 2, "consumes": consumes}}
+    put_part(client, profile, "inventories", consuming)
     page = visit(cloud).open(f"#/tree/{card}")
     inventory = page.locator(f"#provider-{card} li", has_text="CUSTOM_SLICE").first
     inventory.wait_for()
