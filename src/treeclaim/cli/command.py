@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from cliff.columns import FormattableColumn
 from cliff.command import Command
@@ -21,16 +21,13 @@ from cliff.show import ShowOne
 from rich.console import RenderableType
 
 from treeclaim.cli.arguments import DeclaredCommand, declare_arguments
-from treeclaim.cli.compute import COMPUTE, compute_of
-from treeclaim.cli.connection import ENDPOINT_OPTIONS, open_client, region_adapter
+from treeclaim.cli.connection import ENDPOINT_OPTIONS, open_client
+from treeclaim.cli.nova import Nova
 from treeclaim.cli.output import CommandError, Streams, print_json, print_lines, warn
 from treeclaim.cli.printing import amounts_in_words, printer
 from treeclaim.cli.query_arguments import query_of
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.model.names import one_line
-
-if TYPE_CHECKING:
-    from keystoneauth1.adapter import Adapter
 
 JSON, TABLE, SHELL = "json", "table", "shell"
 _ESCAPING = (JSON, "yaml")
@@ -91,16 +88,16 @@ class CloudCommand(DeclaredCommand, Command):
         except ClientError as error:
             raise CommandError(str(error)) from error
 
-    def compute(self, options: argparse.Namespace, option: str) -> Callable[[], "Adapter"]:
-        """Return a function that makes the adapter of the compute API, which an option needs."""
+    def nova(self, options: argparse.Namespace, option: str) -> Nova:
+        """Return Nova of the cloud, which an option needs."""
         if not self._is_plugin:
-            return lambda: compute_of(options, option)
+            return Nova.of_options(options, option)
         manager = self.app.client_manager  # type: ignore[attr-defined]
-        return lambda: region_adapter(manager.sdk_connection.config, manager.session, COMPUTE)
+        return Nova(manager.session, manager.sdk_connection.config)
 
     def query(self, options: argparse.Namespace) -> CandidateQuery:
         """Return the query that the options describe."""
-        return query_of(options, self.compute(options, "--server-flavor"))
+        return query_of(options, partial(self.nova, options, "--server-flavor"))
 
 
 class CloudAction(CloudCommand):

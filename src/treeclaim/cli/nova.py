@@ -1,37 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute API of a cloud of clouds.yaml, for facts that only Nova has, such as its existing servers."""
+"""Nova: the servers, flavors and aggregates of a cloud, by its compute API."""
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from treeclaim.cli.connection import region_adapter, region_of
-from treeclaim.cli.output import CommandError, failures_at, object_of, text_in
+from treeclaim.cli.output import CommandError, failures_at
+from treeclaim.client import Flavor
+from treeclaim.client.aggregates import LONGEST_NAME
 from treeclaim.client.session import query_string
-from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
+from treeclaim.model.flavors import flavor_of
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
 
-COMPUTE = "compute"
+NOVA = "nova"
+"""Names the cloud itself, in place of a file."""
 
-PAGE = 1_000
+_SERVICE_TYPE = "compute"
+
+_PAGE = 1_000
 """Most items in one request; Nova's own maximum is no less."""
 
-NOVA = "nova"
-"""Name of the cloud itself, in place of a file."""
+_SERVERS_VERSION = "2.69"
+"""Microversion in which servers include the flavor that they were made of, and lists include servers in cells that do
+not answer. Without these they would look like orphans."""
 
-_LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
-"""Types of Nova's consumers: it claims below the microversion of consumer types, so that
-nearly all are of type `unknown`; newer releases may send types. A plain file has these types too."""
+_AGGREGATES_VERSION = "2.41"
+"""Microversion that lists aggregates with their uuids, which are Placement's."""
 
-SERVERS_VERSION = "2.69"
-"""Microversion of the compute API in which servers include the flavor that they were made of, and lists include
-servers in cells that do not answer. Without these they would look like orphans."""
+_EVERYWHERE = {"all_tenants": "True"}
 
 _FINISHED = frozenset(
     {"cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"}
@@ -39,110 +41,103 @@ _FINISHED = frozenset(
 """States of a migration that is over; until then its uuid holds what the server has at its source."""
 
 
-def compute_of(options: argparse.Namespace, wanted_by: str) -> "Adapter":
-    """Return what talks to the compute API of the cloud that a command's options name.
+class Nova:
+    """The compute API of a cloud.
 
-    Args:
-        options: The options of the command.
-        wanted_by: The option that needs it, for the message.
+    Methods raise CommandError if it does not answer, or not as Nova does.
     """
-    name = options.os_cloud or os.environ.get("OS_CLOUD")
-    if not name:
-        raise CommandError(f"{wanted_by} needs a cloud of clouds.yaml: --os-cloud or OS_CLOUD")
-    with region_of(name) as region:
-        return region_adapter(region, region.get_session(), COMPUTE)
 
+    def __init__(self, session: Any, region: Any) -> None:
+        """Take a session of keystoneauth1, and a region of openstacksdk."""
+        self._adapter: Adapter = region_adapter(region, session, _SERVICE_TYPE)
 
-def document(compute: "Adapter", path: str, member: str, **how: Any) -> dict[str, Any]:
-    """Return an answer of the compute API, which has to have a member."""
-    from keystoneauth1.exceptions import ClientException  # noqa: PLC0415 - slow to import
+    @classmethod
+    def of_options(cls, options: argparse.Namespace, option: str) -> "Nova":
+        """Return Nova of the cloud of clouds.yaml that a command's options name.
 
-    failures = (ClientException, ValueError, KeyError, TypeError)
-    with failures_at(f"the compute API does not list its {member}", failures):
-        answer = compute.get(path, **how)
-        body: dict[str, Any] = answer.json()
-        if member not in body:
-            raise ValueError(f"{answer.text[:80]!r}")
-    return body
+        Args:
+            options: The options of the command.
+            option: The option that needs Nova, for the message.
+        """
+        name = options.os_cloud or os.environ.get("OS_CLOUD")
+        if not name:
+            raise CommandError(f"{option} needs a cloud of clouds.yaml: --os-cloud or OS_CLOUD")
+        with region_of(name) as region:
+            return cls(region.get_session(), region)
 
+    def servers(self) -> Iterator[dict[str, Any]]:
+        """Yield all servers with their flavors."""
+        return self._list("/servers/detail", "servers", _EVERYWHERE, _SERVERS_VERSION)
 
-def list_pages(
-    compute: "Adapter", path: str, member: str, query: Mapping[str, str], **how: Any
-) -> Iterator[dict[str, Any]]:
-    """Yield all items of a list, page by page."""
-    parameters = {**query, "limit": str(PAGE)}
-    while True:
-        body = document(compute, f"{path}?{query_string(parameters)}", member, **how)
-        yield from body[member]
-        links = body.get(f"{member}_links", ())
-        following = [link["href"] for link in links if link["rel"] == "next"]
-        if not following:
-            return
-        parameters["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]
+    def living_consumers(self) -> list[str]:
+        """Return the uuids of all servers, those that can be restored too, and of unfinished migrations."""
+        servers = list(self._list("/servers", "servers", _EVERYWHERE, _SERVERS_VERSION))
+        # Servers that can still be restored keep what they hold, and are listed only on demand.
+        deleted = _EVERYWHERE | {"status": "SOFT_DELETED"}
+        servers += self._list("/servers", "servers", deleted, _SERVERS_VERSION)
+        unknown = sum("name" not in server for server in servers)
+        if unknown:
+            raise CommandError(
+                f"a cell of Nova does not answer: {unknown} servers are known by their uuid alone, and "
+                "migrations there are not known. Try again when it does"
+            )
+        migrations = self._list("/os-migrations", "migrations", {}, _SERVERS_VERSION)
+        return [str(server["id"]) for server in servers] + [
+            str(migration["uuid"])
+            for migration in migrations
+            if str(migration["status"]).lower() not in _FINISHED
+        ]
 
+    def aggregate_names(self) -> dict[str, str]:
+        """Return the names of host aggregates, with the zones that they make, by uuid."""
+        names = {}
+        body = self._document("/os-aggregates", "aggregates", _AGGREGATES_VERSION)
+        for aggregate in body["aggregates"]:
+            try:
+                uuid, name = str(aggregate["uuid"]), str(aggregate["name"])
+                zone = aggregate.get("availability_zone")
+            except (KeyError, TypeError, AttributeError) as error:
+                raise CommandError(
+                    "the compute API does not list the uuids of its aggregates"
+                ) from error
+            words = name if zone in (None, "", name) else f"{name}, zone {zone}"
+            names[uuid] = words[:LONGEST_NAME]
+        return names
 
-def living_from(source: str, compute: Callable[[], "Adapter"]) -> dict[str, list[str]]:
-    """Return the uuids of the living consumers, by type.
+    def flavor(self, name: str) -> Flavor:
+        """Return the flavor with a name or an id, public or not; an id comes first."""
+        flavors = list(self._list("/flavors/detail", "flavors", {"is_public": "None"}))
+        matches = [flavor for flavor in flavors if flavor["id"] == name]
+        matches += [flavor for flavor in flavors if flavor["name"] == name]
+        if not matches:
+            raise CommandError(f"Nova has no flavor {name!r}")
+        path = f"/flavors/{matches[0]['id']}/os-extra_specs"
+        specs = self._document(path, "extra_specs")["extra_specs"]
+        with failures_at(f"flavor {name} cannot be read"):
+            return replace(flavor_of(matches[0], is_typed=False), extra_specs=specs)
 
-    Args:
-        source: `nova`, or the path of a file.
-        compute: Returns the client of the compute API.
+    def _document(self, path: str, member: str, microversion: str | None = None) -> dict[str, Any]:
+        """Return an answer, which has to have a member."""
+        from keystoneauth1.exceptions import ClientException  # noqa: PLC0415 - slow to import
 
-    Raises:
-        CommandError: if they cannot be read, or there are none: an empty list is nearly always a
-            mistake, and would make every consumer an orphan.
-    """
-    living = _of_nova(compute()) if source == NOVA else _of_file(Path(source))
-    empty = sorted(name for name, uuids in living.items() if not uuids)
-    if empty or not living:
-        what = f"nobody of type {', '.join(empty)}" if empty else "nobody"
-        raise CommandError(
-            f"{source}: {what} is listed as living. That would make all of them orphans; leave out "
-            "types that are not to be judged"
-        )
-    return living
+        failures = (ClientException, ValueError, KeyError, TypeError)
+        with failures_at(f"the compute API does not list its {member}", failures):
+            answer = self._adapter.get(path, microversion=microversion)
+            body: dict[str, Any] = answer.json()
+            if member not in body:
+                raise ValueError(f"{answer.text[:80]!r}")
+        return body
 
-
-def _of_file(path: Path) -> dict[str, list[str]]:
-    """Read a JSON object of lists by type, or lines each of which is the uuid of a consumer."""
-    text = text_in(path)
-    if not text.lstrip().startswith("{"):
-        living = _uuids(path, text.split())
-        return dict.fromkeys(_LIVING_TYPES, living)
-    uuids_of = object_of(path, text)
-    if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
-        raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
-    return {str(name): _uuids(path, map(str, uuids)) for name, uuids in uuids_of.items()}
-
-
-def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
-    """Return uuids in the form of consumers; refuse other texts, which no consumer would match."""
-    uuids = []
-    for text in texts:
-        uuid = normalised_uuid(text)
-        if uuid is None:
-            raise CommandError(f"{path}: {text[:40]!r} is not a uuid")
-        uuids.append(uuid)
-    return uuids
-
-
-def _of_nova(compute: "Adapter") -> dict[str, list[str]]:
-    everywhere = {"all_tenants": "True"}
-    list_all = partial(list_pages, compute, microversion=SERVERS_VERSION)
-    servers = list(list_all("/servers", "servers", everywhere))
-    # Servers that can still be restored keep what they hold, and are listed only on demand.
-    servers += list_all("/servers", "servers", everywhere | {"status": "SOFT_DELETED"})
-    unknown = sum("name" not in server for server in servers)
-    if unknown:
-        raise CommandError(
-            f"a cell of Nova does not answer: {unknown} servers are known by their uuid alone, and "
-            "migrations there are not known. Try again when it does"
-        )
-    migrations = list_all("/os-migrations", "migrations", {})
-    unfinished = [
-        str(migration["uuid"])
-        for migration in migrations
-        if str(migration["status"]).lower() not in _FINISHED
-    ]
-    living = [*(str(server["id"]) for server in servers), *unfinished]
-    return dict.fromkeys(_LIVING_TYPES, living)
+    def _list(
+        self, path: str, member: str, query: Mapping[str, str], microversion: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield all items of a list, page by page."""
+        parameters = {**query, "limit": str(_PAGE)}
+        while True:
+            body = self._document(f"{path}?{query_string(parameters)}", member, microversion)
+            yield from body[member]
+            links = body.get(f"{member}_links", ())
+            following = [link["href"] for link in links if link["rel"] == "next"]
+            if not following:
+                return
+            parameters["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]

@@ -10,22 +10,17 @@ import argparse
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from treeclaim.cli.compute import document, list_pages
+from treeclaim.cli.nova import Nova
 from treeclaim.cli.output import CommandError, failures_at, warn
 from treeclaim.client import CandidateQuery, Flavor
-from treeclaim.model.flavors import flavor_of, flavors_of
+from treeclaim.model.flavors import flavors_of
 from treeclaim.model.names import unknown_word
 from treeclaim.model.query.parameters import BY_NAME, parameter_named
 from treeclaim.model.server_flavors import ENABLED_HOSTS, server_flavor
-
-if TYPE_CHECKING:
-    from keystoneauth1.adapter import Adapter
 
 _SIZES = ("vcpus", "ram", "disk", "ephemeral", "swap")
 
@@ -54,12 +49,12 @@ def in_words(query: str | CandidateQuery) -> str:
     return " ".join(shlex.quote(f"{name}={value}") for name, value in pairs)
 
 
-def query_of(options: argparse.Namespace, compute: Callable[[], "Adapter"]) -> CandidateQuery:
+def query_of(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> CandidateQuery:
     """Return the query that the options describe.
 
     Args:
         options: The options of the command.
-        compute: Makes the adapter of the compute API, for `--server-flavor`.
+        find_nova: Returns Nova of the cloud, for `--server-flavor`.
     """
     parameters = [pair for text in options.parameters for pair in _pairs(text)]
     for name, _ in parameters:
@@ -69,7 +64,9 @@ def query_of(options: argparse.Namespace, compute: Callable[[], "Adapter"]) -> C
             raise CommandError(unknown_word(name, BY_NAME, resembling=base_name) + hint)
     of_flavor: Sequence[tuple[str, str]] = ()
     if options.server_flavor is not None:
-        of_flavor = _query_of_server_flavor(compute(), options.server_flavor).parameters
+        name = options.server_flavor
+        flavor = find_nova().flavor(name)
+        of_flavor = translated(flavor, f"flavor {name} cannot be read").parameters
     elif options.flavor_file is not None:
         flavors = list(flavors_in(options.flavor_file).values())
         if len(flavors) != 1:
@@ -118,25 +115,3 @@ def flavors_in(file: Path) -> dict[str, Flavor]:
     """Return the flavors of a file by name."""
     with failures_at(file), failures_at(file, (yaml.YAMLError,)):
         return flavors_of(yaml.safe_load(file.read_text(encoding="utf-8")))
-
-
-def _query_of_server_flavor(compute: "Adapter", name: str) -> CandidateQuery:
-    row = _flavor(compute, name)
-    specs = document(compute, f"/flavors/{row['id']}/os-extra_specs", "extra_specs")
-    source = f"flavor {name} cannot be read"
-    with failures_at(source):
-        flavor = replace(flavor_of(row, is_typed=False), extra_specs=specs["extra_specs"])
-    return translated(flavor, source)
-
-
-def _flavor(compute: "Adapter", name: str) -> dict[str, Any]:
-    """Return the flavor with a name or an id, public or not; an id comes first."""
-    named = None
-    for flavor in list_pages(compute, "/flavors/detail", "flavors", {"is_public": "None"}):
-        if flavor["id"] == name:
-            return flavor
-        if flavor["name"] == name:
-            named = flavor
-    if named is None:
-        raise CommandError(f"Nova has no flavor {name!r}")
-    return named

@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 
-from treeclaim.client.claims import claim_body, is_committed
 from treeclaim.client.errors import (
     ClientError,
     ConsumerExistsError,
@@ -312,7 +311,7 @@ class Client:
             ConsumerExistsError: if the consumer has allocations, and `replace` is false.
             ClientError: if the claim is refused, or the server does not come back in time.
         """
-        body = claim_body(allocation_request, project_id, user_id, consumer_type)
+        body = _claim_body(allocation_request, project_id, user_id, consumer_type)
         if from_holds or hold is not None:
             self.require_extension("holds")
         if from_holds:
@@ -332,7 +331,7 @@ class Client:
         def attempt() -> None:
             nonlocal may_be_committed
             present = self.get(path)
-            if may_be_committed and is_committed(body, present):
+            if may_be_committed and _is_committed(body, present):
                 return
             if present["allocations"] and not replace:
                 raise ConsumerExistsError(consumer_uuid, present)
@@ -367,3 +366,38 @@ class Client:
 def _highest_minor(response: Any) -> int:
     versions = orjson.loads(response.content)["versions"]
     return max(int(version["max_version"].partition(".")[2]) for version in versions)
+
+
+def _claim_body(
+    candidate: Mapping[str, Any], project_id: str, user_id: str, consumer_type: str | None
+) -> dict[str, Any]:
+    """Return the body of PUT /allocations/{consumer} for a candidate, without the generation."""
+    amounts = amounts_by_provider(candidate["allocations"])
+    body: dict[str, Any] = {
+        "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()},
+        "project_id": project_id,
+        "user_id": user_id,
+    }
+    if "mappings" in candidate:
+        body["mappings"] = candidate["mappings"]
+    if consumer_type is not None:
+        body["consumer_type"] = consumer_type
+    return body
+
+
+def _is_committed(body: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
+    """Return whether a consumer has exactly the allocations and the owner of a claim.
+
+    Args:
+        body: The body of the claim.
+        present: The document of the consumer's allocations.
+    """
+    owner = ("project_id", "user_id")
+    return all(present.get(name, body[name]) == body[name] for name in owner) and (
+        amounts_by_provider(present["allocations"]) == amounts_by_provider(body["allocations"])
+    )
+
+
+def amounts_by_provider(allocations: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return the amounts of allocations by provider and class."""
+    return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}

@@ -8,8 +8,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from treeclaim.client.aggregates import read_aggregate_names
-from treeclaim.client.claims import amounts_by_provider
-from treeclaim.client.client import Client
+from treeclaim.client.client import Client, amounts_by_provider
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.session import Progress, in_parallel
 from treeclaim.client.states import State, state_of

@@ -17,7 +17,7 @@ from treeclaim.cli.query_arguments import (
     in_words,
 )
 from treeclaim.client import CandidateQuery, Client, ClientError, ConsumerExistsError
-from treeclaim.client.claims import amounts_by_provider
+from treeclaim.client.client import amounts_by_provider
 from treeclaim.model.names import normalised_uuid
 
 DEFAULT_OWNER = "treeclaim"

@@ -2,16 +2,30 @@
 """`treeclaim audit` (contract page 99, section 5)."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from treeclaim.cli.command import Cell, CloudLister, Result
-from treeclaim.cli.compute import living_from
 from treeclaim.cli.names import provider_names
-from treeclaim.cli.output import FAILED, CommandError, count_text, is_confirmed, warn
+from treeclaim.cli.nova import NOVA
+from treeclaim.cli.output import (
+    FAILED,
+    CommandError,
+    count_text,
+    is_confirmed,
+    object_of,
+    text_in,
+    warn,
+)
 from treeclaim.client import Client
 from treeclaim.client.session import in_batches, query_string
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
+from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
+
+_LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
+"""Types of Nova's consumers, and of those in a plain file. Nova claims below the microversion of consumer types, so
+that nearly all are of type `unknown`; newer releases may send types."""
 
 _MOST = 1_000
 """Items of each kind that are requested if they are to be repaired."""
@@ -43,8 +57,7 @@ class Audit(CloudLister):
         for option, kinds in (("--repair", options.repair), ("--kind", options.kind)):
             if FindingKind.ORPHANED in kinds and not options.living_from:
                 raise CommandError(f"{option} orphaned needs --living-from")
-        compute = self.compute(options, "--living-from nova")
-        living = living_from(options.living_from, compute) if options.living_from else None
+        living = self._living(options) if options.living_from else None
         findings_by_kind = _audit(client, options, living)
         if options.repair and _repair(client, options, findings_by_kind, living or {}):
             findings_by_kind = _audit(client, options, living)
@@ -63,6 +76,50 @@ class Audit(CloudLister):
             notes=notes,
             status=0 if is_clean else 1,
         )
+
+    def _living(self, options: argparse.Namespace) -> dict[str, list[str]]:
+        """Return the uuids of the living consumers, by type.
+
+        Raises:
+            CommandError: if they cannot be read, or there are none: an empty list is nearly always a
+                mistake, and would make every consumer an orphan.
+        """
+        source = options.living_from
+        if source == NOVA:
+            nova = self.nova(options, "--living-from nova")
+            living = dict.fromkeys(_LIVING_TYPES, nova.living_consumers())
+        else:
+            living = _living_in(Path(source))
+        empty = sorted(name for name, uuids in living.items() if not uuids)
+        if empty or not living:
+            what = f"nobody of type {', '.join(empty)}" if empty else "nobody"
+            raise CommandError(
+                f"{source}: {what} is listed as living. That would make all of them orphans; leave out "
+                "types that are not to be judged"
+            )
+        return living
+
+
+def _living_in(path: Path) -> dict[str, list[str]]:
+    """Read a JSON object of lists by type, or lines each of which is the uuid of a consumer."""
+    text = text_in(path)
+    if not text.lstrip().startswith("{"):
+        return dict.fromkeys(_LIVING_TYPES, _uuids(path, text.split()))
+    uuids_of = object_of(path, text)
+    if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
+        raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
+    return {str(name): _uuids(path, map(str, uuids)) for name, uuids in uuids_of.items()}
+
+
+def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
+    """Return uuids in the form of consumers; refuse other texts, which no consumer would match."""
+    uuids = []
+    for text in texts:
+        uuid = normalised_uuid(text)
+        if uuid is None:
+            raise CommandError(f"{path}: {text[:40]!r} is not a uuid")
+        uuids.append(uuid)
+    return uuids
 
 
 def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -6,20 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from treeclaim.cli.command import CloudAction
-from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
 from treeclaim.cli.consumers.allocations import consumer_uuid
+from treeclaim.cli.nova import NOVA, Nova
 from treeclaim.cli.output import CommandError, count_text, failures_at, print_lines, text_in, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import Progress, in_batches
 from treeclaim.model.flavors import flavor_of
 from treeclaim.model.server_flavors import server_flavor
-
-if TYPE_CHECKING:
-    from keystoneauth1.adapter import Adapter
 
 _MOST_REASONS = 10
 """Servers for which the reason why their request is unknown is printed one by one."""
@@ -46,7 +43,7 @@ class ImportRequests(CloudAction):
         with shown_progress() as report:
             client.require_extension("storing requests")
             if options.source == NOVA:
-                requests, failures = _requests_of_nova(self.compute(options, "nova")(), report)
+                requests, failures = _requests_of_nova(self.nova(options, NOVA), report)
             else:
                 requests, failures = _requests_in(Path(options.source)), {}
             done, unknown = 0, 0
@@ -67,23 +64,17 @@ class ImportRequests(CloudAction):
         return 1 if failures else 0
 
 
-def _requests_of_nova(compute: "Adapter", report: Progress) -> tuple[_Requests, dict[str, str]]:
+def _requests_of_nova(nova: Nova, report: Progress) -> tuple[_Requests, dict[str, str]]:
     """Return the requests of all servers, and why those of others are not known, by uuid."""
     requests: _Requests = {}
     failures: dict[str, str] = {}
-    everywhere = {"all_tenants": "True"}
-    servers = list_pages(
-        compute, "/servers/detail", "servers", everywhere, microversion=SERVERS_VERSION
-    )
-    for server in servers:
+    for done, server in enumerate(nova.servers(), 1):
         consumer = str(server["id"])
         try:
             requests[consumer] = [_query(server)]
         except FlavorError as error:
             failures[consumer] = str(error)
-        done = len(requests) + len(failures)
-        if done % PAGE == 0:
-            report("reading servers", done, done)
+        report("reading servers", done, done)
     return requests, failures
 
 

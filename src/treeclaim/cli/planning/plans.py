@@ -13,7 +13,7 @@ from treeclaim.cli.output import FAILED, count_text, object_of, print_lines, tex
 from treeclaim.cli.query_arguments import QUERY_ARGUMENTS
 from treeclaim.cli.search.explanation import funnel_in_words
 from treeclaim.client import Client
-from treeclaim.client.claims import amounts_by_provider
+from treeclaim.client.client import amounts_by_provider
 from treeclaim.client.watching import watch
 
 GIVEN_OPTION = """

@@ -4,20 +4,13 @@
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from treeclaim.cli.command import CloudLister, Result
-from treeclaim.cli.compute import NOVA, document
+from treeclaim.cli.nova import NOVA
 from treeclaim.cli.output import CommandError, count_text, object_of, text_in
 from treeclaim.client import Client
-from treeclaim.client.aggregates import LONGEST_NAME, name_aggregates, read_aggregate_names
+from treeclaim.client.aggregates import name_aggregates, read_aggregate_names
 from treeclaim.model.names import normalised_uuid
-
-if TYPE_CHECKING:
-    from keystoneauth1.adapter import Adapter
-
-_AGGREGATES_VERSION = "2.41"
-"""Microversion of the compute API that lists aggregates with their uuids, which are Placement's."""
 
 
 class ListAggregates(CloudLister):
@@ -56,7 +49,7 @@ class ImportAggregates(CloudLister):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         if options.source == NOVA:
-            names: dict[str, str | None] = dict(_names_of_nova(self.compute(options, "nova")()))
+            names: dict[str, str | None] = {**self.nova(options, NOVA).aggregate_names()}
         else:
             names = dict(_names_in(Path(options.source)))
         return _store(client, names, options)
@@ -82,21 +75,6 @@ def _store(client: Client, names: Mapping[str, str | None], options: argparse.Na
 def _names_result(names: Mapping[str, str | None], note: str) -> Result:
     rows = [(uuid, name or "(none)") for uuid, name in names.items()]
     return Result(("Aggregate", "Name"), rows, {"names": dict(names)}, notes=[note])
-
-
-def _names_of_nova(compute: "Adapter") -> Iterator[tuple[str, str]]:
-    """Yield the names of Nova's host aggregates, with the zones that they make."""
-    body = document(compute, "/os-aggregates", "aggregates", microversion=_AGGREGATES_VERSION)
-    for aggregate in body["aggregates"]:
-        try:
-            uuid, name = str(aggregate["uuid"]), str(aggregate["name"])
-            zone = aggregate.get("availability_zone")
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CommandError(
-                "the compute API does not list the uuids of its aggregates"
-            ) from error
-        words = name if zone in (None, "", name) else f"{name}, zone {zone}"
-        yield uuid, words[:LONGEST_NAME]
 
 
 def _names_in(path: Path) -> Iterator[tuple[str, str | None]]:

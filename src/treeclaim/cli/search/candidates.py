@@ -32,7 +32,7 @@ from treeclaim.cli.search.explanation import (
 )
 from treeclaim.client import CandidateQuery, Client, Flavor
 from treeclaim.client.aggregates import AggregateNames, read_aggregate_names, shown_aggregate
-from treeclaim.client.claims import amounts_by_provider
+from treeclaim.client.client import amounts_by_provider
 
 _LIMIT = 20
 """Candidates, and domains, shown by default: a screen."""
