@@ -73,8 +73,12 @@ def test_interrupted_sync_is_continued(url):
         for table in ("treeclaim_conditions", "treeclaim_alembic_version"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         mixes.indexes.copy().pop().drop(connection)
-    with pytest.raises(SchemaRevisionError, match="Run 'treeclaim db sync'"):
-        revisions.require_ready(engine)
+    for message in ("not all of Treeclaim's own", "no Placement schema yet"):
+        with pytest.raises(SchemaRevisionError, match=f"{message}.* Run 'treeclaim"):
+            revisions.require_ready(engine)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM alembic_version")
+            connection.exec_driver_sql("DROP TABLE IF EXISTS users")
     for _ in range(2):
         revisions.sync(engine)
     revisions.require_ready(engine)

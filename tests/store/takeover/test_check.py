@@ -102,108 +102,83 @@ def rows_of(url, metadata):
     return content
 
 
-def provider(number, *, root="NULL", parent="NULL"):
-    """The statement that inserts a provider; root and parent are SQL."""
-    return (
-        "INSERT INTO resource_providers (id, uuid, name, generation, root_provider_id, "
-        f"parent_provider_id) VALUES ({number}, 'uuid {number}', 'name {number}', 0, {root}, "
-        f"{parent})"
-    )
+def insert(table, **values):
+    """The statement that inserts a row; the values are SQL."""
+    return f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join(map(str, values.values()))})"
+
+
+def provider(**links):
+    """The statement that inserts the provider 1."""
+    row = {"id": 1, "uuid": "'uuid'", "name": "'name'", "generation": 0}
+    return insert("resource_providers", **row, **links)
 
 
 def inventory(provider_id, class_id):
     """The statement that inserts an inventory of eight units."""
-    return (
-        "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
-        f"min_unit, max_unit, step_size, allocation_ratio) VALUES ({provider_id}, {class_id}, "
-        "8, 0, 1, 8, 1, 1.0)"
-    )
+    key = {"resource_provider_id": provider_id, "resource_class_id": class_id}
+    units = {"reserved": 0, "min_unit": 1, "max_unit": 8, "step_size": 1, "allocation_ratio": 1.0}
+    return insert("inventories", **key, total=8, **units)
 
 
 def allocation(provider_id, consumer, class_id=0):
     """The statement that inserts an allocation of one unit."""
-    return (
-        "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
-        f"VALUES ({provider_id}, '{consumer}', {class_id}, 1)"
-    )
+    key = {"resource_provider_id": provider_id, "resource_class_id": class_id}
+    return insert("allocations", **key, consumer_id=f"'{consumer}'", used=1)
 
 
-CONSUMER = "INSERT INTO consumers (uuid, project_id, user_id) VALUES ('known', 1, 1)"
-PROJECT = "INSERT INTO projects (id, external_id) VALUES (1, 'p')"
-USER = "INSERT INTO users (id, external_id) VALUES (1, 'u')"
+CONSUMER = insert("consumers", uuid="'known'", project_id=1, user_id=1)
+PROJECT = insert("projects", id=1, external_id="'p'")
+USER = insert("users", id=1, external_id="'u'")
+AGGREGATE = insert("placement_aggregates", id=1, uuid="'a'")
+OF_7 = {"resource_provider_id": 7}
 
 GONE = "of a provider that does not exist"
 DAMAGE = [
-    ((provider(1),), Level.ERROR, "resource_providers", "1 without a root provider"),
-    ((provider(1, root=7),), Level.ERROR, "resource_providers", "1 whose root does not exist"),
+    (Level.ERROR, "resource_providers", "1 without a root provider", provider()),
     (
-        (provider(1, root=1, parent=7),),
+        Level.ERROR,
+        "resource_providers",
+        "1 whose root does not exist",
+        provider(root_provider_id=7),
+    ),
+    (
         Level.ERROR,
         "resource_providers",
         "1 whose parent does not exist",
+        provider(root_provider_id=1, parent_provider_id=7),
     ),
-    ((inventory(7, 0), inventory(8, 0)), Level.WARNING, "inventories", f"2 {GONE}"),
-    (
-        (PROJECT, USER, CONSUMER, allocation(7, "known")),
-        Level.WARNING,
-        "allocations",
-        f"1 {GONE}",
-    ),
-    (
-        ("INSERT INTO resource_provider_traits (trait_id, resource_provider_id) VALUES (1, 7)",),
-        Level.WARNING,
-        "resource_provider_traits",
-        f"1 {GONE}",
+    (Level.WARNING, "inventories", f"2 {GONE}", inventory(7, 0), inventory(8, 0)),
+    (Level.WARNING, "allocations", f"1 {GONE}", PROJECT, USER, CONSUMER, allocation(7, "known")),
+    *(
+        (Level.WARNING, table, f"1 {GONE}", AGGREGATE, insert(table, **OF_7, **values))
+        for table, values in (
+            ("resource_provider_traits", {"trait_id": 1}),
+            ("resource_provider_aggregates", {"aggregate_id": 1}),
+            ("treeclaim_attributes", {"name": "'ecc'", "value": "'true'"}),
+        )
     ),
     (
-        (
-            "INSERT INTO placement_aggregates (id, uuid) VALUES (1, 'a')",
-            (
-                "INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id) "
-                "VALUES (7, 1)"
-            ),
-        ),
-        Level.WARNING,
-        "resource_provider_aggregates",
-        f"1 {GONE}",
-    ),
-    (
-        (
-            (
-                "INSERT INTO treeclaim_attributes (resource_provider_id, name, value) "
-                "VALUES (7, 'ecc', 'true')"
-            ),
-        ),
-        Level.WARNING,
-        "treeclaim_attributes",
-        f"1 {GONE}",
-    ),
-    (
-        (provider(1, root=1), allocation(1, "new"), allocation(1, "new", 1), allocation(1, "x")),
         Level.WARNING,
         "consumers",
         "2 that hold allocations but have no record",
+        *(provider(root_provider_id=1), allocation(1, "new"), allocation(1, "new", 1)),
+        allocation(1, "x"),
     ),
     (
-        (provider(1, root=1), inventory(1, 99999)),
         Level.ERROR,
         "inventories",
         "1 of a resource class that does not exist",
+        *(provider(root_provider_id=1), inventory(1, 99999)),
     ),
     (
-        (
-            provider(1, root=1),
-            (
-                "INSERT INTO resource_provider_traits (trait_id, resource_provider_id) "
-                "VALUES (99999, 1)"
-            ),
-        ),
         Level.ERROR,
         "resource_provider_traits",
         "1 of a trait that does not exist",
+        provider(root_provider_id=1),
+        insert("resource_provider_traits", resource_provider_id=1, trait_id=99999),
     ),
-    ((USER, CONSUMER), Level.ERROR, "consumers", "1 of a project that does not exist"),
-    ((PROJECT, CONSUMER), Level.ERROR, "consumers", "1 of a user that does not exist"),
+    (Level.ERROR, "consumers", "1 of a project that does not exist", USER, CONSUMER),
+    (Level.ERROR, "consumers", "1 of a user that does not exist", PROJECT, CONSUMER),
 ]
 
 
@@ -227,7 +202,7 @@ def test_each_damage_is_reported_with_advice_and_without_changes(store, database
     clean = [f"DELETE FROM {table}" for table in tables]
     # Reflection of the tables takes longer than the other work together.
     metadata = schema_of(database_url)
-    for statements, level, subject, text in DAMAGE:
+    for level, subject, text, *statements in DAMAGE:
         execute(database_url, *clean, *statements)
         before = rows_of(database_url, metadata)
         (damage,) = [finding for finding in findings(database_url) if finding.level]
@@ -422,23 +397,8 @@ def test_concurrent_and_repeated_schema_syncs_agree(empty_url):
             engine.dispose()
 
 
-def test_interrupted_schema_sync_is_completed_by_the_next(store, database_url):
-    columns, rows = dump(database_url)
-    execute(
-        database_url,
-        "DELETE FROM alembic_version",
-        "DROP TABLE users",
-        "DELETE FROM treeclaim_alembic_version",
-        "DROP TABLE treeclaim_feed",
-    )
-    schema.sync(store.engine)
-    rows["treeclaim_feed"] = []
-    assert dump(database_url) == (columns, rows)
-    assert trouble(database_url) == []
-
-
 def test_used_tables_without_a_revision_are_refused(store, database_url):
-    execute(database_url, "DELETE FROM alembic_version", provider(1, root=1))
+    execute(database_url, "DELETE FROM alembic_version", provider(root_provider_id=1))
     before = dump(database_url)
     with pytest.raises(SchemaRevisionError, match="db stamp a082b8bb98d0"):
         schema.sync(store.engine)
