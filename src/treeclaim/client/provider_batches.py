@@ -148,8 +148,10 @@ class PlannedChange:
         yield from find_field_changes(old, new)
         for part in PARTS:
             if part.name in after.values:
-                values = (part.or_empty(state.values) for state in (before, after))
-                yield from find_field_changes(*(value_in_words(part, v, names) for v in values))
+                had, has = (part.or_empty(state.values) for state in (before, after))
+                yield from find_field_changes(
+                    value_in_words(part, had, has, names), value_in_words(part, has, had, names)
+                )
 
 
 Tree = Sequence[PlannedChange]

@@ -140,32 +140,25 @@ def find_field_changes(
 ) -> Iterator[FieldChange]:
     """Yield the differences of two values in words, ordered by the fields."""
     for field_name in sorted(before.keys() | after.keys()):
-        old, new = _value_of(before, field_name), _value_of(after, field_name)
+        old, new = before.get(field_name), after.get(field_name)
         if old != new:
             sign = "+" if old is None else "-" if new is None else "~"
             values = " → ".join(filter(None, (old, new)))
             yield FieldChange(sign, f"{field_name}: {values}" if values else field_name)
 
 
-def _value_of(values: Mapping[str, str], field_name: str) -> str | None:
-    """Return a value in words; the default one for a field that an existing inventory leaves out."""
-    inventory, _, name = field_name.rpartition(".")
-    is_omitted = field_name not in values and f"{inventory}.total" in values
-    if is_omitted and inventory.startswith(f"{INVENTORIES.name}.") and name in _DEFAULTS:
-        return str(_DEFAULTS[name])
-    return values.get(field_name)
-
-
-def value_in_words(part: ProviderPart[Any], value: Any, names: AggregateNames) -> dict[str, str]:
+def value_in_words(
+    part: ProviderPart[Any], value: Any, other: Any, names: AggregateNames
+) -> dict[str, str]:
     """Return what a part has in words: values by fields; names have no value.
 
-    Fields of inventories that have their default value are left out.
+    Fields with their default value are left out of inventories that the other value lacks.
     """
     if part is INVENTORIES:
         return {
             f"{part.name}.{name}.{field_name}": text
             for name, fields in value.items()
-            for field_name, text in fields_in_words(fields)
+            for field_name, text in fields_in_words(fields, with_defaults=name in other)
         }
     if isinstance(part, Names):
         return {f"{part.single} {shown_aggregate(names, item)}": "" for item in value}
@@ -177,11 +170,14 @@ def attribute_in_words(value: AttributeValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def fields_in_words(inventory: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the total of an inventory, and its fields without their default value, in words."""
+def fields_in_words(
+    inventory: Mapping[str, Any], *, with_defaults: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield the total of an inventory, and its other fields in words; the default values only if asked."""
     yield "total", str(inventory.get("total"))
     for field_name, default in _DEFAULTS.items():
-        if (value := inventory.get(field_name, default)) != default:
+        value = inventory.get(field_name, default)
+        if with_defaults or value != default:
             yield field_name, str(value)
     if inventory.get("consumes"):
         yield (
