@@ -86,12 +86,14 @@ class Server:
     Attributes:
         process: The process, None while it is stopped.
         log: The file with all that it wrote.
+        admin_url: Where its admin listener is, if it has one.
     """
 
     def __init__(self, command, environment, log, is_ready, start_seconds=START_SECONDS):
         """Describe a server; `is_ready` tells whether it answers, within so many seconds."""
         self.process = None
         self.log = log
+        self.admin_url = None
         self._command = [str(one) for one in command]
         self._environment = environment
         self._is_ready = is_ready
@@ -136,6 +138,25 @@ class Server:
             self.process.wait()
             self.process = None
 
+    def ask(self, path):
+        """Return status and text of a page of the admin listener; None while there is no response."""
+        with suppress(httpx.TransportError):
+            answer = httpx.get(self.admin_url + path, timeout=30)
+            return answer.status_code, answer.text
+        return None
+
+    def metric(self, name):
+        """Return the value of a metric of the admin listener, named by a pattern."""
+        text = self.ask("/metrics")[1]
+        return float(re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1])
+
+    def await_status(self, path, status):
+        """Return the text of a page of the admin listener once it has a status."""
+        return eventually(
+            lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
+            f"{path} answers {status}",
+        )
+
 
 class Service(Server):
     """`treeclaim serve`, with its log in a folder.
@@ -151,16 +172,15 @@ class Service(Server):
 
     Attributes:
         url: Where it is.
-        admin_url: Where its admin listener is.
     """
 
     def __init__(self, environment, folder, *options, url=None, prefix=(), is_awaited=True, **how):
         self.url = url or f"http://127.0.0.1:{free_port()}"
-        self.admin_url = f"http://{environment.get('OS_TREECLAIM__ADMIN_LISTEN')}"
         port = httpx.URL(self.url).port
         command = [*prefix, *TREECLAIM, "serve", f"--port={port}", *options]
         is_ready = answers(self.url, **how) if is_awaited else lambda: True
         super().__init__(command, environment, folder / f"treeclaim-{port}.log", is_ready)
+        self.admin_url = f"http://{environment.get('OS_TREECLAIM__ADMIN_LISTEN')}"
 
     def processes(self, *names):
         """Return its processes with some names."""
@@ -192,25 +212,6 @@ class Service(Server):
     def await_process(self, name):
         """Return its first process with a name, once there is one."""
         return eventually(lambda: self.processes(name), f"there is {name}")[0]
-
-    def ask(self, path):
-        """Return status and text of a page of the admin listener; None while there is no response."""
-        with suppress(httpx.TransportError):
-            answer = httpx.get(self.admin_url + path, timeout=30)
-            return answer.status_code, answer.text
-        return None
-
-    def metric(self, name):
-        """Return the value of a metric of the admin listener, named by a pattern."""
-        text = self.ask("/metrics")[1]
-        return float(re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1])
-
-    def await_status(self, path, status):
-        """Return the text of a page of the admin listener once it has a status."""
-        return eventually(
-            lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
-            f"{path} answers {status}",
-        )
 
 
 @contextmanager

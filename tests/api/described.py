@@ -69,9 +69,7 @@ def samples(schema, name=""):
 
 
 def texts(schema, name):
-    is_query = name in ("alternatives", "requests", "query") or "resources=" in schema.get(
-        "pattern", ""
-    )
+    is_query = name in ("alternatives", "requests", "query")
     return list(QUESTIONS) if is_query else [text_of(schema)]
 
 

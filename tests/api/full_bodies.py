@@ -184,8 +184,6 @@ def _object(schema, names, full, path, number):
 def _text(schema, names, number):
     if schema.get("format") == "uuid":
         return names.uuid(number)
-    if "resources=" in schema.get("pattern", ""):
-        return names.query
     if "pattern" in schema:
         return names.key(schema["pattern"], number)
     return names.query if schema.get("maxLength") is None else f"CUSTOM_TRAIT_{number}"

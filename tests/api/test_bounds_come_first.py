@@ -22,12 +22,6 @@ def groups(number):
     return "&".join(f"resources_{n}=VCPU:1" for n in range(number)) + "&group_policy=none"
 
 
-def placing(alternatives):
-    owner = {"project_id": "p", "user_id": "u", "consumer_type": "A"}
-    consumer = "20000000-0000-4000-8000-000000000001"
-    return {"requests": [{"alternatives": alternatives, "consumers": [consumer]} | owner]}
-
-
 UUID = "10000000-0000-4000-8000-000000000001"
 WITH_BODY = [
     operation

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
 from tests.api.stretches import LONGEST_STRETCH, Stretches
-from tests.bodies import claim_of
+from tests.bodies import claim_of, wanted_by
 from tests.clouds import World, WorldMaker, flat
 from tests.clouds.bulk import write_world
 from tests.clouds.promises import uuids_of_holds, write_promises, write_servers
@@ -179,9 +179,9 @@ def cloud(tmp_path_factory):
             yield cloud
 
 
-def several(uuids, begin="in:"):
+def several(uuids):
     """As many uuids as a query may have."""
-    return begin + ",".join(uuids[: (QUERY_LENGTH - 300) // 37])
+    return "in:" + ",".join(uuids[: (QUERY_LENGTH - 300) // 37])
 
 
 def groups(count, suffix_parameters="", amount=1):
@@ -198,14 +198,7 @@ def consumers(count):
 
 def placed(alternatives, count):
     """A request of a call that places consumers."""
-    owner = {"project_id": "project", "user_id": "user", "consumer_type": "INSTANCE"}
-    return {"alternatives": alternatives, "consumers": consumers(count)} | owner
-
-
-def claim(cloud, host):
-    return claim_of(
-        {host: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}}, project_id="project", user_id="user"
-    )
+    return wanted_by(consumers(count), *alternatives)
 
 
 def every_trait(times):
@@ -429,9 +422,9 @@ def batches(cloud):
 
 def claims(cloud):
     hosts = zip(consumers(1000), cloud.hosts[3000:], strict=False)
-    yield SentRequest(
-        "/allocations", body={consumer: claim(cloud, host) for consumer, host in hosts}
-    )
+    resources = {"resources": {"VCPU": 1, "MEMORY_MB": 1}}
+    body = {consumer: claim_of({host: resources}) for consumer, host in hosts}
+    yield SentRequest("/allocations", body=body)
 
 
 CASES = {
@@ -559,11 +552,6 @@ LATE = re.compile("took too long|was not done")
 WITH_BODY = [operation for operation in OPERATIONS if operation.body is not None]
 
 
-def filled(operation, names):
-    """Full bodies of an operation."""
-    return list(full_bodies(operation, names))
-
-
 @pytest.mark.parametrize("number", range(len(WITH_BODY)), ids=[o.name for o in WITH_BODY])
 def test_full_bodies_check_the_deadline(cloud, monkeypatch, number):
     """A body that is as full as it may be is worked through with looks at the deadline.
@@ -578,7 +566,7 @@ def test_full_bodies_check_the_deadline(cloud, monkeypatch, number):
     where = {}
     for _ in range(TRIES):
         names = Names(tuple(cloud.hosts[4000:]), WANTED, cloud.generation(host))
-        for label, make in filled(operation, names):
+        for label, make in full_bodies(operation, names):
             if worked.get(label, 1.0) <= LONGEST_STRETCH:
                 continue
             path = operation.path.format(

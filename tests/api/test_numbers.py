@@ -82,17 +82,15 @@ def calls():
 
 def markers(name, path):
     """Where a page of a list begins."""
-    return (
-        ("marker of allocations",) if (name, path) == ("marker", "/treeclaim/allocations") else ()
-    )
+    return ("marker of providers",) if (name, path) == ("marker", "/treeclaim/providers") else ()
 
 
 CALLS = list(dict.fromkeys(calls()))
 
 
 def asked(query, number):
-    if query.endswith("marker of allocations"):
-        marker = base64.urlsafe_b64encode(f"allocations:{number}".encode()).rstrip(b"=").decode()
+    if query.endswith("marker of providers"):
+        marker = base64.urlsafe_b64encode(f"providers:{number}".encode()).rstrip(b"=").decode()
         return f"marker={marker}".encode()
     return query.replace(NUMBER, quote(number)).encode()
 

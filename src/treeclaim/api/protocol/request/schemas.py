@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 Schema = dict[str, Any]
 
 INTEGER: Schema = {"type": "integer"}
-BOOLEAN: Schema = {"type": "boolean"}
 STRING: Schema = {"type": "string"}
 SHORT_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 
 UUID: Schema = {"type": "string", "format": "uuid"}
 """A UUID in any spelling (contract page 00, section 12)."""
