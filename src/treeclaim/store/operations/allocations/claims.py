@@ -335,9 +335,7 @@ def _record_usage(
     for old in locked.current.list_allocations(uuids):
         used[old.provider_id][old.class_id] -= old.used
     if locked.consumption:
-        changed = {
-            (old.provider_id, old.class_id) for old in locked.current.list_allocations(uuids)
-        }
+        changed = set(locked.current.sum_usage(uuids))
         changed |= {new.key for locked_request in locked.accepted for new in locked_request.new}
         consumed = consumed_by(locked.consumption, changed)
         record_consumed(transaction, consumed - used.keys())

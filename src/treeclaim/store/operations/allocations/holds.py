@@ -28,7 +28,6 @@ from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
 from treeclaim.store.operations.allocations.drawing import Change, Draws, Hold, HoldBook, Key
 from treeclaim.store.operations.allocations.lookup import (
-    CurrentAllocation,
     CurrentAllocations,
     load_current_allocations,
 )
@@ -168,17 +167,12 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     ended = _end(transaction, load_hold_terms(transaction, sorted(rows)))
     current = load_current_allocations(transaction, ended)
     for uuid in ended:
-        _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
-    _record_consumed(transaction, current.list_allocations(ended))
+        _rewrite(transaction, uuid, current, {})
+    removed = current.sum_usage(ended)
+    entries = load_consumption(transaction, {provider_id for provider_id, _ in removed})
+    record_consumed(transaction, consumed_by(entries, removed))
     consumers.delete(transaction, ended)
     delete_terms(transaction, ended)
-
-
-def _record_consumed(transaction: WriteTransaction, removed: Sequence[CurrentAllocation]) -> None:
-    """Record for the feed the providers that the removed allocations consumed."""
-    entries = load_consumption(transaction, {allocation.provider_id for allocation in removed})
-    keys = {(allocation.provider_id, allocation.class_id) for allocation in removed}
-    record_consumed(transaction, consumed_by(entries, keys))
 
 
 def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
@@ -221,7 +215,7 @@ def write(
     ended = book.original_holds.keys() - book.holds.keys()
     unclaimed = (book.steps.keys() | ended).difference(claiming)
     for uuid in sorted(unclaimed):
-        _rewrite(transaction, uuid, locked.current.by_consumer.get(uuid, ()), book.get_held(uuid))
+        _rewrite(transaction, uuid, locked.current, book.get_held(uuid))
         if uuid in book.holds:
             consumers.raise_generation(transaction, locked.rows[uuid], book.steps[uuid])
     consumers.delete(transaction, unclaimed & ended)
@@ -301,18 +295,18 @@ def change_terms(
 def _rewrite(
     transaction: WriteTransaction,
     uuid: str,
-    old: Sequence[CurrentAllocation],
+    current: CurrentAllocations,
     held: Mapping[Key, int],
 ) -> None:
     """Replace the differing allocations of a hold, and record them for the feed."""
-    before = {(row.provider_id, row.class_id): row.used for row in old}
+    difference = Counter(held)
+    difference.subtract(current.sum_usage([uuid]))
     changed: dict[int, Counter[int]] = defaultdict(Counter)
-    for provider_id, class_id in before.keys() | held.keys():
-        key = (provider_id, class_id)
-        if before.get(key, 0) != held.get(key, 0):
-            changed[provider_id][class_id] = held.get(key, 0) - before.get(key, 0)
+    for (provider_id, class_id), amount in difference.items():
+        if amount:
+            changed[provider_id][class_id] = amount
     for chunk in chunks(sorted(changed)):
-        deleted = sum(row.provider_id in chunk for row in old)
+        deleted = sum(row.provider_id in chunk for row in current.list_allocations([uuid]))
         if deleted:
             transaction.change(_DELETE_AT, rows=deleted, uuid=uuid, provider_ids=list(chunk))
     insert_allocations(
