@@ -171,16 +171,11 @@ def _write_alternatives(
     return 0
 
 
-def placing_question(
-    placing: Placing,
-    holders: Mapping[str, Holder],
-    *,
-    shows_held: bool = False,
-) -> Question:
+def placing_question(placing: Placing, holders: Mapping[str, Holder]) -> Question:
     """Return the question for the placements of a call (contract page 98, section 4).
 
     The answer is a serialized `PlacingOutcome`. It is not cached, because consumers are placed once. An unknown name
-    raises QueryError. With `shows_held`, an explanation has the amounts of holds.
+    raises QueryError. An explanation has the amounts of holds.
     """
     queries = {
         f"requests[{number}].alternatives[{at}]": query
@@ -199,7 +194,7 @@ def placing_question(
         return 0
 
     named = frozenset[str]().union(*(request.from_holds for request in placing.requests))
-    held = HoldsQuery(named, everywhere=shows_held and placing.explain)
+    held = HoldsQuery(named, everywhere=placing.explain)
     return Question(work, holds=held, is_hard=held.everywhere or are_hard(queries.values()))
 
 

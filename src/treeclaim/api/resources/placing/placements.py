@@ -185,7 +185,7 @@ class PlacementCall:
                     raise HoldRefusedError(hold, "project")
 
     def _find_places(self, holders: Mapping[str, Holder]) -> PlacingOutcome:
-        question = placing_question(self._placing, holders, shows_held=True)
+        question = placing_question(self._placing, holders)
         pieces = answer_under(self._call, question, self._assumptions, self._arrival)
         return PlacingOutcome.read(b"".join(pieces))
 
