@@ -32,21 +32,6 @@ def listen_at(host: str, port: int, backlog: int | None = None) -> socket.socket
         raise ListenError(f"cannot listen on {host}:{port}: {reason}") from error
 
 
-def open_admin_listener(host: str, port: int) -> socket.socket:
-    """Listen at the address of the admin listener.
-
-    Raises:
-        ListenError: if it cannot be bound.
-    """
-    try:
-        return listen_at(host, port)
-    except ListenError as error:
-        raise ListenError(
-            f"[treeclaim]/admin_listen: {error}; without another address, or none, there are no "
-            "probes and no metrics"
-        ) from error
-
-
 def open_listener(settings: ServerSettings) -> socket.socket:
     """Listen at the address of the settings; workers inherit the socket.
 

@@ -32,7 +32,7 @@ from treeclaim.server.processes.control import make_controls
 from treeclaim.server.processes.listening import (
     ListenError,
     allow_most_files,
-    open_admin_listener,
+    listen_at,
     open_listener,
 )
 from treeclaim.server.settings import ServerSettings
@@ -207,12 +207,16 @@ class Master:
         try:
             # A process that inherited an earlier listener may still be bound to the address.
             if address and loader.admin_address not in self._admin_listeners:
-                self._admin_listeners[loader.admin_address] = open_admin_listener(*address)
+                self._admin_listeners[loader.admin_address] = listen_at(*address)
         except ListenError as error:
+            why = (
+                f"[treeclaim]/admin_listen: {error}; without another address, or none, there are "
+                "no probes and no metrics"
+            )
             if self._serving is not None or not self._settings.workers:
-                self._abandon(loader, str(error))
+                self._abandon(loader, why)
                 return
-            problems.append(str(error))
+            problems.append(why)
         admin_listener = self._admin_listeners.get(loader.admin_address)
         sockets = [
             listener for listener in (self._listener, admin_listener) if listener is not None
