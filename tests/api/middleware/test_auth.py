@@ -27,13 +27,21 @@ def identity():
         yield service
 
 
+_KEPT = []
+"""Applications with connections to memcached: the library never closes them, so no collector may find them."""
+
+
 @contextmanager
-def served(identity, folder, threads=4):
+def served(identity, folder, threads=4, memcached=None):
     """The service behind it, in the server of `treeclaim serve`; yields an HTTP client."""
     options = identity.options() | {"treeclaim.server_threads": str(threads)}
+    if memcached is not None:
+        options["keystone_authtoken.memcached_servers"] = memcached
     application = make_application(folder, **options)
+    if memcached is not None:
+        _KEPT.append(application)
     with running(application, threads) as server, client_at(server) as http:
-        yield http, server
+        yield http
 
 
 def client_at(server):
@@ -54,7 +62,7 @@ def asking(http, token, path="/resource_providers"):
 @pytest.mark.slow
 def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
     with (
-        served(identity, tmp_path, threads=8) as (http, _),
+        served(identity, tmp_path, threads=8) as http,
         ThreadPoolExecutor(CLIENTS) as clients,
     ):
         assert asking(http, GOOD).status_code == 200
@@ -84,7 +92,7 @@ def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
 
 def test_burst_of_new_tokens_is_accepted_while_keystone_answers(identity, tmp_path):
     with (
-        served(identity, tmp_path, threads=8) as (http, _),
+        served(identity, tmp_path, threads=8) as http,
         ThreadPoolExecutor(CLIENTS) as clients,
     ):
         callers = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(CLIENTS)]
@@ -95,7 +103,7 @@ def test_burst_of_new_tokens_is_accepted_while_keystone_answers(identity, tmp_pa
 @pytest.mark.slow
 def test_token_validation_that_waits_too_long_returns_503(identity, tmp_path, monkeypatch):
     monkeypatch.setattr(admission, "LONGEST_WAIT", 0.3)
-    with served(identity, tmp_path) as (http, _), ThreadPoolExecutor(CLIENTS) as clients:
+    with served(identity, tmp_path) as http, ThreadPoolExecutor(CLIENTS) as clients:
         identity.hold()
         asked = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(2)]
         eventually(lambda: len(identity.asked) == 2, "two are looked up")
@@ -122,7 +130,7 @@ def test_missing_token_names_keystone_without_a_request_to_it(tmp_path, identity
 @pytest.mark.slow
 def test_validated_token_is_shared_between_threads(identity, tmp_path):
     """However many ask at the same moment, none of them needs a look-up of its own."""
-    with served(identity, tmp_path, threads=8) as (http, _), ThreadPoolExecutor(16) as clients:
+    with served(identity, tmp_path, threads=8) as http, ThreadPoolExecutor(16) as clients:
         assert asking(http, GOOD).status_code == 200
         begin = threading.Barrier(16)
 
@@ -138,20 +146,6 @@ def test_validated_token_is_shared_between_threads(identity, tmp_path):
 SILENT = {"accepts and never answers": never_answering, "drops what is sent": not_there}
 
 
-_KEPT = []
-"""Applications with connections to memcached: the library never closes them, so no collector may find them."""
-
-
-@contextmanager
-def served_with_memcached(identity, folder, address):
-    """Clients of a service that keeps tokens in memcached."""
-    options = identity.options() | {"keystone_authtoken.memcached_servers": address}
-    application = make_application(folder, **options, **{"treeclaim.server_threads": "4"})
-    _KEPT.append(application)
-    with running(application, 4) as server, client_at(server) as http:
-        yield http
-
-
 # The library leaves a socket that could not be connected to Python.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -160,7 +154,7 @@ def test_cached_token_does_not_wait_for_a_silent_memcached(identity, tmp_path, k
     with ExitStack() as stack:
         silent = stack.enter_context(SILENT[kind]())
         address = silent if isinstance(silent, str) else silent[0]
-        http = stack.enter_context(served_with_memcached(identity, tmp_path, address))
+        http = stack.enter_context(served(identity, tmp_path, memcached=address))
         clients = stack.enter_context(ThreadPoolExecutor(CLIENTS))
         assert asking(http, GOOD).status_code == 200
         # As many as there are threads, and more, are to be looked up, and nobody answers.
@@ -176,7 +170,7 @@ def test_cached_token_does_not_wait_for_a_silent_memcached(identity, tmp_path, k
 def test_silent_memcached_is_not_retried_at_once(identity, tmp_path):
     with (
         never_answering() as (address, taken),
-        served_with_memcached(identity, tmp_path, address) as http,
+        served(identity, tmp_path, memcached=address) as http,
     ):
         for number in range(8):
             assert asking(http, f"{GOOD}-{number}").status_code == 200
@@ -192,8 +186,7 @@ def test_token_validated_by_another_process_is_cached_briefly(identity, tmp_path
     with ExitStack() as stack:
         process, address = stack.enter_context(memcached_server())
         first, second, third = (
-            stack.enter_context(served_with_memcached(identity, folder, address))
-            for folder in folders
+            stack.enter_context(served(identity, folder, memcached=address)) for folder in folders
         )
         assert asking(first, GOOD).status_code == 200
         assert asking(second, GOOD).status_code == 200

@@ -5,13 +5,12 @@ import uuid
 
 import pytest
 
-from tests.bodies import add_hosts
+from tests.bodies import add_hosts, claim_of, wanted_by
 from tests.service import client_of, make_application
 from treeclaim.store import Store
 
 HOSTS = [str(uuid.UUID(int=number)) for number in (1, 2, 3)]
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
-OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 
 
 @pytest.fixture
@@ -23,11 +22,10 @@ def application(tmp_path):
     return made
 
 
-def place(client, consumers, rules=(), **more):
-    request = {"alternatives": ["resources=VCPU:3"], "consumers": consumers, **OWNER}
-    return client.post(
-        "/treeclaim/placements", json={"requests": [request], "rules": list(rules)} | more
-    )
+def place(client, consumers, rules=()):
+    requests = [wanted_by(consumers, "resources=VCPU:3")]
+    body = {"requests": requests, "rules": list(rules)}
+    return client.post("/treeclaim/placements", json=body)
 
 
 def roots(answer):
@@ -39,11 +37,7 @@ def roots(answer):
 
 
 def claim(client, host, amount=2, consumer=None):
-    body = {
-        "allocations": {HOSTS[host]: {"resources": {"VCPU": amount}}},
-        "consumer_generation": None,
-        **OWNER,
-    }
+    body = claim_of({HOSTS[host]: {"resources": {"VCPU": amount}}})
     path = f"/allocations/{consumer or uuid.uuid4()}"
     assert client.put(path, json=body).is_success
 
@@ -145,14 +139,7 @@ def test_timed_out_call_writes_nothing(tmp_path):
     with client_of(application, **VERSION) as client:
         consumers = new(1)
         for path, body in (
-            (
-                "placements",
-                {
-                    "requests": [
-                        {"alternatives": ["resources=VCPU:1"], "consumers": consumers, **OWNER}
-                    ]
-                },
-            ),
+            ("placements", {"requests": [wanted_by(consumers, "resources=VCPU:1")]}),
             ("candidates", {"alternatives": ["resources=VCPU:1"]}),
         ):
             answer = client.post(f"/treeclaim/{path}", json=body)
