@@ -24,7 +24,7 @@ Long lists are written as `!list [number, member]` and `!mapping [number, [name,
 NUMBER stands for its number, from 1, and UUID for a UUID of its own.
 
 Without `defaults`, an administrator sends and accepts JSON: at the extension in a suite with a world, else at
-`placement latest`.
+`placement latest`. `headers` are added to those, or replace them.
 
 `<name>` stands for the UUID of a name, anywhere in a suite that has a world; in capitals, for that UUID in
 capitals.
@@ -75,9 +75,8 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
     if suite.pop("databases", None) == ["sqlite"]:
         _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
     version = "placement 1.39, treeclaim 1.0" if has_world else "placement latest"
-    suite.setdefault(
-        "defaults", {"request_headers": _HEADERS | {"openstack-api-version": version}}
-    )
+    headers = _HEADERS | {"openstack-api-version": version} | suite.pop("headers", {})
+    suite.setdefault("defaults", {"request_headers": headers})
     _configure_fixture(suite, Path(yaml_file).stem)
     if not has_world:
         return suite
