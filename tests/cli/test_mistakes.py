@@ -138,10 +138,7 @@ def test_os_variables_name_a_cloud(environment):
         "OS_PROJECT_NAME": "admin",
     }
     del elsewhere["TREECLAIM_ENDPOINT"]
-    refused = call(elsewhere, "tree")
-    assert refused.returncode == 1
-    assert "127.0.0.1" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert "127.0.0.1" in refused(elsewhere, "tree")
 
 
 REFUSED = {
@@ -184,39 +181,26 @@ def test_mistake_is_refused_in_words(environment, line):
 def test_unsupported_database_url_names_the_option(offline, url, command):
     listen = {"OS_TREECLAIM__ADMIN_LISTEN": "127.0.0.1:0"}
     wrong = offline | listen | {"OS_PLACEMENT_DATABASE__CONNECTION": url}
-    result = call(wrong, *command.split())
-    assert result.returncode in (1, 255)
-    assert "[placement_database]/connection" in result.stderr
-    assert "unexpected" not in result.stderr
+    message = refused_for_database(wrong, command)
+    assert "[placement_database]/connection" in message
+    assert "unexpected" not in message
+
+
+def refused_for_database(environment, command):
+    """Run a command that the database has to stop; returns what it says."""
+    return refused(environment, *command.split(), code=255 if command == "upgrade check" else 1)
 
 
 def test_file_that_is_not_a_database_is_reported(offline, tmp_path):
     (tmp_path / "placement.db").write_text("this is a text, and long enough to be looked at" * 40)
-    for command in (
-        ("db", "version"),
-        ("db", "prune"),
-        ("db", "reset-feed"),
-        ("db", "sync"),
-        ("upgrade", "check"),
-    ):
-        result = call(offline, *command)
-        assert result.returncode in (1, 255)
-        assert "not a database" in result.stderr
-        assert "Traceback" not in result.stderr
+    for command in ("db version", "db prune", "db reset-feed", "db sync", "upgrade check"):
+        assert "not a database" in refused_for_database(offline, command)
 
 
 def test_empty_database_suggests_db_sync(offline, tmp_path):
     sqlite3.connect(tmp_path / "placement.db").close()
-    for command in (
-        ("db", "prune"),
-        ("db", "reset-feed"),
-        ("db", "online_data_migrations"),
-        ("upgrade", "check"),
-    ):
-        result = call(offline, *command)
-        assert result.returncode in (1, 255)
-        assert "Traceback" not in result.stderr
-        assert "db sync" in result.stderr
+    for command in ("db prune", "db reset-feed", "db online_data_migrations", "upgrade check"):
+        assert "db sync" in refused_for_database(offline, command)
 
 
 @pytest.mark.parametrize("arguments", [("tree",), ("tree", "h\u00f6st")], ids=ascii)

@@ -6,20 +6,8 @@ import subprocess
 
 import pytest
 import yaml
-from prometheus_client import REGISTRY
 
 from tests.paths import ROOT
-from tests.service import fresh_database
-from treeclaim import metrics  # noqa: F401 - defines the metrics
-from treeclaim.admin import Census
-from treeclaim.admin.collectors import (
-    RESOURCE_METRICS,
-    collect_expiries,
-    collect_feed,
-    collect_processes,
-    collect_workers,
-)
-from treeclaim.store import DatabaseSettings, Store
 
 FILE = ROOT / "deploy" / "prometheus-rules.yaml"
 CASES = ROOT / "tests" / "deploy" / "alerts.yaml"
@@ -28,30 +16,11 @@ RULES = [rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule i
 needs_promtool = pytest.mark.usefixtures("promtool")
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory):
-    """The names of all samples that a scrape can have."""
-    store = Store(DatabaseSettings(fresh_database(tmp_path_factory.mktemp("known"))))
-    families = [
-        *REGISTRY.collect(),
-        *collect_expiries([]),
-        *collect_feed(store),
-        *collect_processes(),
-        *collect_workers(lambda: Census([], [])),
-    ]
-    parts = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
-    names = {
-        f"{family.name}{part}" for family in families for part in parts.get(family.type, [""])
-    }
-    store.close()
-    return names | RESOURCE_METRICS
-
-
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_alert_rule_uses_existing_metrics_and_is_described(rule, known):
+def test_alert_rule_uses_existing_metrics_and_is_described(rule, known_metrics):
     names = set(re.findall(r"\b(?:treeclaim|process)_\w+", rule["expr"]))
     assert names
-    assert names <= known
+    assert names <= known_metrics
     assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
     assert rule["labels"]["severity"] in {"warning", "critical"}
     assert set(rule["annotations"]) == {"summary", "description"}

@@ -223,6 +223,23 @@ def test_concurrent_changes_are_kept(cloud, monkeypatch):
     assert cloud.state()["traits"] == {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_Z", *foreign_traits}
 
 
+CONSUMING = """
+providers:
+  - name: gpu_4g.24gb_at0
+    inventories:
+      CUSTOM_MIG_4G_24GB:
+        total: 1
+        consumes: [{provider: gpu, resource_class: CUSTOM_MIG_MEMORY_SLICE_0, amount: 1}]
+"""
+
+
+def test_dry_run_shows_changes_of_consumption(cloud):
+    cloud.load(f"providers: [{{name: {cloud.host}, children: [{{name: gpu, mig: a30}}]}}]")
+    shown = cloud.load(CONSUMING, "--dry-run")
+    assert "inventories.CUSTOM_MIG_4G_24GB.consumes: 1 CUSTOM_MIG_" in shown
+    assert "→ 1 CUSTOM_MIG_MEMORY_SLICE_0 of" in shown
+
+
 @pytest.mark.slow
 def test_a_dash_reads_standard_input(environment, client):
     result = subprocess.run(

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics that files in deploy/ may name."""
+
+import pytest
+from prometheus_client import REGISTRY
+
+from tests.service import fresh_database
+from treeclaim import metrics  # noqa: F401 - defines the metrics
+from treeclaim.admin import Census
+from treeclaim.admin.collectors import (
+    RESOURCE_METRICS,
+    collect_expiries,
+    collect_feed,
+    collect_processes,
+    collect_workers,
+)
+from treeclaim.store import DatabaseSettings, Store
+
+
+@pytest.fixture(scope="module")
+def known_metrics(tmp_path_factory):
+    """The names of all samples that a scrape can have."""
+    store = Store(DatabaseSettings(fresh_database(tmp_path_factory.mktemp("known"))))
+    families = [
+        *REGISTRY.collect(),
+        *collect_expiries([]),
+        *collect_feed(store),
+        *collect_processes(),
+        *collect_workers(lambda: Census([], [])),
+    ]
+    parts = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
+    names = {
+        f"{family.name}{part}" for family in families for part in parts.get(family.type, [""])
+    }
+    store.close()
+    return names | RESOURCE_METRICS
