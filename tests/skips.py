@@ -9,7 +9,6 @@ REASONS = (
     "SQLite has one lock",
     "SQLite has one writer at a time",
     "PostgreSQL lets everybody wait without end",
-    "a file has no round trips",
     "collations of tables are MariaDB's",
     "one writes at a time",
     "plans are read from PostgreSQL",

@@ -2,7 +2,7 @@
 """A reader of the feed counts what claims tell, and looks at providers only where it has to."""
 
 import uuid
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -40,26 +40,6 @@ def claim(store, provider):
     store.replace_allocations([make_claim(str(uuid.uuid4()), {provider: 1})])
 
 
-@contextmanager
-def statements_of(store):
-    """Collect the statements that a store sends through the probe, and through SQLAlchemy."""
-    by_probe, others = [], []
-    ask = store._probe.rows
-
-    def rows(sql, parameters=()):
-        by_probe.append(sql)
-        return ask(sql, parameters)
-
-    def note(_connection, _cursor, statement, *_):
-        others.append(statement)
-
-    store._probe.rows = rows
-    sa.event.listen(store.engine, "before_cursor_execute", note)
-    yield by_probe, others
-    sa.event.remove(store.engine, "before_cursor_execute", note)
-    store._probe.rows = ask
-
-
 def used_in(replica, provider):
     with replica.current() as forest:
         return {
@@ -72,19 +52,6 @@ def knows_all(store, reader):
     fresh = Forest()
     fresh.apply(store.changes(None))
     assert reader.forest.records() == fresh.records()
-
-
-def test_first_claims_of_a_process_are_followed_without_extra_session(store, hosts, other):
-    """Readers of the Forest wait meanwhile, and a new session takes long to open."""
-    reader = Reader(store)
-    reader.catch_up()
-    for _ in range(2):
-        claim(other, hosts[0])
-        with statements_of(store) as (by_probe, others):
-            reader.catch_up()
-        assert len(by_probe) <= 2
-        assert others == []
-        knows_all(store, reader)
 
 
 def child_of(other, provider):

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that claims send, and the connection that they leave."""
+"""Transactions of claims, and the plans of their statements."""
 
 import uuid
 from contextlib import closing
-from dataclasses import replace
-from datetime import timedelta
-from functools import partial
 
 import pytest
 import sqlalchemy as sa
 
-from tests.proxy import Proxy
 from tests.servers import eventually
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.claim import HOLD_TYPE, HoldTerms
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.compiled import compile_text
 from treeclaim.store.database.driver import send
@@ -22,18 +17,6 @@ from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema.tables import consumers, projects
-
-MOST_ROUND_TRIPS = {
-    "claim": {"postgresql": 6, "mysql": 9},
-    "group of eight": {"postgresql": 6, "mysql": 9},
-    "move": {"postgresql": 7, "mysql": 11},
-    "release": {"postgresql": 5, "mysql": 7},
-    "batch of eight": {"postgresql": 6, "mysql": 9},
-    "nothing new": {"postgresql": 1, "mysql": 1},
-    "following a claim": {"postgresql": 1, "mysql": 1},
-    "following a change of shape": {"postgresql": 2, "mysql": 2},
-}
-"""Round trips of each operation on each database, with BEGIN and COMMIT; claims are of one unit on one provider."""
 
 MANY = 5000
 
@@ -54,117 +37,6 @@ PLANNED = ("allocations", "consumers", "inventories", "resource_providers", "tre
 def hosts(store):
     """The uuids of two hosts with 200 units of VCPU each."""
     return [create_host(store, 200) for _ in range(2)]
-
-
-def claimed(consumer, host, generation):
-    """A claim of a unit of VCPU; the generation is None for a new consumer."""
-    return make_claim(consumer, {host: 1}, generation)
-
-
-def claim(store, consumer, host, generation):
-    """Claim a unit of VCPU."""
-    store.replace_allocations([claimed(consumer, host, generation)])
-
-
-def together(store, requests):
-    """Write requests as one group, or one alone as it is written then."""
-    if len(requests) == 1:
-        store.replace_allocations(requests[0].claims)
-    else:
-        refusals = store.write(allocations.write_group, requests)
-        assert refusals == [None] * len(requests)
-
-
-class Operations:
-    """Operations of a store by the names of `MOST_ROUND_TRIPS`, for itself or after another's write.
-
-    Args:
-        store: Its round trips are counted.
-        others: Makes what is there before, and writes what is followed.
-        hosts: Two providers with room.
-    """
-
-    def __init__(self, store, others, hosts):
-        self.store, self.others, self.hosts = store, others, hosts
-        # Holds with an end cost claims that name none of them nothing (contract page 100, section 3).
-        until = store.now() + timedelta(days=1)
-        for host in hosts:
-            held = replace(
-                claimed(str(uuid.uuid4()), host, None), hold=HoldTerms(until, returns=True)
-            )
-            others.replace_allocations([replace(held, consumer_type=HOLD_TYPE, knows_holds=True)])
-        store.housekeeper.end_expired()
-        self.cursor = store.changes(None).cursor
-
-    def prepared(self, name):
-        """Prepare an operation once more, and return it."""
-        return getattr(self, name.replace(" ", "_"))()
-
-    def consumers(self, count):
-        """Uuids of new consumers."""
-        return [str(uuid.uuid4()) for _ in range(count)]
-
-    def claims(self, count):
-        """Claims of new consumers on the first host."""
-        return [claimed(consumer, self.hosts[0], None) for consumer in self.consumers(count)]
-
-    def known(self):
-        """A consumer that holds something on the first host."""
-        (claim_of_it,) = self.claims(1)
-        self.others.replace_allocations([claim_of_it])
-        return claim_of_it.consumer_uuid
-
-    def claim(self):
-        return partial(self.store.replace_allocations, self.claims(1))
-
-    def group_of_eight(self):
-        return partial(together, self.store, [ClaimRequest([claim]) for claim in self.claims(8)])
-
-    def move(self):
-        return partial(self.store.replace_allocations, [claimed(self.known(), self.hosts[1], 1)])
-
-    def release(self):
-        return partial(self.store.delete_allocations, self.known())
-
-    def batch_of_eight(self):
-        return partial(self.store.place, self.claims(8))
-
-    def follow(self):
-        """Learn what was committed since this was last asked."""
-        changes = self.store.changes(self.cursor)
-        if changes is not None:
-            self.cursor = changes.cursor
-
-    def nothing_new(self):
-        self.follow()
-        return self.follow
-
-    def following_a_claim(self):
-        self.known()
-        return self.follow
-
-    def following_a_change_of_shape(self):
-        create_host(self.others, parent=self.hosts[0])
-        return self.follow
-
-
-@pytest.mark.parametrize("name", MOST_ROUND_TRIPS)
-def test_an_operation_takes_few_round_trips(store, hosts, database_url, name):
-    kind = store.engine.dialect.name
-    if kind == "sqlite":
-        pytest.skip("a file has no round trips")
-    proxy = Proxy(sa.make_url(database_url).port)
-    with (
-        closing(proxy),
-        closing(Store(DatabaseSettings(proxy.url(database_url)))) as other_store,
-    ):
-        operations = Operations(other_store, store, hosts)
-        # Statements are prepared at their sixth execution, by round trips of their own.
-        for _ in range(12):
-            operate = operations.prepared(name)
-            before = proxy.round_trips
-            operate()
-        assert proxy.round_trips - before <= MOST_ROUND_TRIPS[name][kind]
 
 
 def test_connection_returns_to_the_pool_without_a_transaction(store):
@@ -207,8 +79,8 @@ def test_claim_finds_names_under_any_collation(store, hosts):
                 f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_{collation}"
             )
     consumer = str(uuid.uuid4())
-    claim(store, consumer, hosts[0], None)
-    claim(store, consumer, hosts[1], 1)
+    store.replace_allocations([make_claim(consumer, {hosts[0]: 1})])
+    store.replace_allocations([make_claim(consumer, {hosts[1]: 1}, 1)])
     assert store.read(load_consumer, consumer)[0]["project_id"] == "p"
 
 
@@ -245,8 +117,9 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
             # The driver prepares what it has sent five times, and the server keeps a plan then that
             # it has made five times.
             for _ in range(12):
-                claims = [claimed(str(uuid.uuid4()), host, None) for _ in range(16)]
-                together(other_store, [ClaimRequest([claim]) for claim in claims])
+                claims = [make_claim(str(uuid.uuid4()), {host: 1}) for _ in range(16)]
+                requests = [ClaimRequest([claim]) for claim in claims]
+                assert other_store.write(allocations.write_group, requests) == [None] * 16
                 cursor = other_store.changes(cursor).cursor
 
         claim_and_follow(hosts[0])
