@@ -29,7 +29,7 @@ half a minute on a quiet machine; `--seconds` grants more on a busy one."""
 ROOMS: Mapping[str, Sequence[str]] = {
     "admin": ("tests/admin", "tests/cli/test_serve.py"),
     "api": ("tests/api", "tests/conformance", "tests/wsgi_servers"),
-    "api/protocol": ("tests/api/protocol", "tests/conformance/test_worlds.py"),
+    "api/protocol": ("tests/api/protocol", "tests/conformance/test_worked_examples.py"),
     "cli": ("tests/cli", "tests/openstack_plugin"),
     "client": ("tests/client", "tests/cli/cloud"),
     "config": ("tests/config", "tests/cli/service", "tests/admin", "tests/docs"),

@@ -15,8 +15,8 @@ def uuid_of(kind, name):
     return str(uuid.uuid5(_NAMESPACE, f"{kind} {name}"))
 
 
-def build(client, world, queries, used):
-    """Create a world through the API, with the names that queries have and what is used of it."""
+def build(client, world, queries):
+    """Create a world through the API, with the names that queries have."""
     for name in sorted(set(re.findall(r"CUSTOM_[A-Z0-9_]+", " ".join(queries)))):
         put(client, f"/traits/{name}", None)
         put(client, f"/resource_classes/{name}", None)
@@ -24,13 +24,11 @@ def build(client, world, queries, used):
     headers = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     response = client.post("/treeclaim/providers", json=body, headers=headers)
     assert response.is_success, response.text
-    for provider, amounts in used.items():
-        body = claim_of(
-            {uuid_of("provider", provider): {"resources": amounts}},
-            project_id="project",
-            user_id="user",
-        )
-        put(client, f"/allocations/{uuid.uuid4()}", body)
+    for provider in world.providers:
+        used = {name: stock.used for name, stock in provider.stock.items() if stock.used}
+        if used:
+            body = claim_of({uuid_of("provider", provider.name): {"resources": used}})
+            put(client, f"/allocations/{uuid.uuid4()}", body)
 
 
 def entry_of(provider):
