@@ -5,7 +5,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -32,9 +32,7 @@ from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.providers import conditions, providers
-from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.schema.tables import resource_providers
 
 NODES = 3
 WRITES = 40
@@ -87,18 +85,6 @@ def services(cluster, tmp_path_factory):
             stack.enter_context(running(at_node(database, node), folder, workers=2))
             for node in cluster
         ]
-
-
-def test_acknowledged_write_is_seen_at_once_on_other_nodes(services):
-    provider = build(services[0].url).hosts[0]
-    with ExitStack() as stack:
-        clients = [stack.enter_context(client_of(service.url)) for service in services]
-        for turn in range(12):
-            writer, *readers = clients[turn % NODES :] + clients[: turn % NODES]
-            set_total(writer, provider, 10 + turn, generation=1 + turn)
-            for reader in readers:
-                assert total_in_candidates(reader, provider) == 10 + turn
-                assert total_stored(reader, provider) == 10 + turn
 
 
 @pytest.mark.parametrize("source", ["candidates", "inventory"])
@@ -200,139 +186,133 @@ def stores(cluster, tmp_path):
             store.close()
 
 
-def make(store, name, parent=None):
-    """Create a provider whose uuid follows from its name."""
-    return store.write(
-        providers.create,
-        uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
-        name=name,
-        parent_uuid=parent,
-    )
-
-
-def test_child_of_a_parent_moving_on_another_node_has_the_right_root(stores):
-    first_store, second_store = stores
-    old, new = make(first_store, "old"), make(first_store, "new")
-    parent = make(first_store, "parent", old.uuid)
-
-    def move():
-        second_store.write(providers.update, parent.uuid, name="parent", parent=new.uuid)
-
-    create = Paused(providers.create, move)
-    child = first_store.write(
-        create, uuid=str(uuid.uuid4()), name="child", parent_uuid=parent.uuid
-    )
-    assert create.runs == 2
-    assert child.root_uuid == new.uuid
-
-
-def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
-    first_store, second_store = stores
-    first_store.write(standard_names.sync_standard_names)
-    root = make(first_store, "root")
-    host = make(first_store, "host", root.uuid)
-    first_store.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
-    card = make(first_store, "card", host.uuid)
-    device = make(first_store, "device", card.uuid)
-    stock = {"MEMORY_MB": Inventory(2, consumes=[Consumes(host.uuid, "VCPU", 1)])}
-
-    def move():
-        # The tree stays the same, so no row of the device is written.
-        second_store.write(providers.update, card.uuid, name="card", parent=root.uuid)
-
-    replace = Paused(providers.write_inventories, move)
-    with pytest.raises(ConsumptionError, match="nor an ancestor"):
-        first_store.write(replace, device.uuid, stock, 0)
-
-
-def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
-    first_store, second_store = stores
-    host = make(first_store, "host")
-    first_store.write(standard_names.sync_standard_names)
-    first_store.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
-    mine, theirs = (
-        [ConsumerClaim(str(uuid.uuid4()), {host.uuid: {"VCPU": 5}}, "project", "user", None)]
-        for _ in range(2)
-    )
-    claim = Paused(
-        allocations.write_request,
-        lambda: second_store.write(allocations.write_request, ClaimRequest(theirs)),
-    )
-    with pytest.raises(CapacityExceededError):
-        first_store.write(claim, ClaimRequest(mine))
-    assert claim.runs == 1
-    assert second_store.read(load_consumer, theirs[0].consumer_uuid) is not None
-    assert second_store.read(load_consumer, mine[0].consumer_uuid) is None
-
-
 @pytest.fixture
-def barring(stores):
-    """A host with a card, a claim on the card, and a condition of the host."""
-    first_store, _ = stores
-    host = make(first_store, "host")
-    card = make(first_store, "card", host.uuid)
-    first_store.write(standard_names.sync_standard_names)
-    first_store.write(providers.write_inventories, card.uuid, {"VGPU": Inventory(4)})
-    claim = ConsumerClaim(str(uuid.uuid4()), {card.uuid: {"VGPU": 1}}, "project", "user", None)
-    return host.uuid, Condition("CLEANING", Effect.NO_NEW), claim
-
-
-def put_in_the_second_of_the_last_write(transaction, host, condition):
-    """Put a condition in the very second in which a provider below was written."""
-    transaction.now = transaction.row(sa.select(sa.func.max(resource_providers.c.updated_at)))[0]
-    conditions.put(transaction, host, condition)
-
-
-@pytest.mark.parametrize("put", [conditions.put, put_in_the_second_of_the_last_write])
-def test_claim_respects_a_condition_set_on_another_node(stores, barring, put):
-    first_store, second_store = stores
-    host, condition, claim = barring
-    claiming = Paused(allocations.write_request, lambda: second_store.write(put, host, condition))
-    with pytest.raises(ConditionedError):
-        first_store.write(claiming, ClaimRequest([claim]))
-    assert held_by(stores, claim) == [None, None]
-
-
-def test_condition_is_retried_after_a_claim_on_another_node(stores, barring):
-    first_store, second_store = stores
-    host, condition, claim = barring
-    second_claim = replace(claim, consumer_uuid=str(uuid.uuid4()))
-    putting = Paused(
-        conditions.put,
-        lambda: second_store.write(allocations.write_request, ClaimRequest([claim])),
-    )
-    first_store.write(putting, host, condition)
-    assert putting.runs == 2
-    # Consumers from before the condition stay, and none come after it, on either node.
-    assert None not in held_by(stores, claim)
-    for store in stores:
-        with pytest.raises(ConditionedError):
-            store.write(allocations.write_request, ClaimRequest([second_claim]))
-    assert held_by(stores, second_claim) == [None, None]
-
-
-def held_by(stores, claim):
-    """Return the allocations of a consumer, as each node knows them."""
-    return [store.read(load_consumer, claim.consumer_uuid) for store in stores]
-
-
-@pytest.fixture
-def consuming(stores):
-    """Two devices of a host with 8 cores, each unit of which consumes a core."""
+def cloud(stores):
+    """The uuids of providers by name; each unit of the devices "left" and "right" consumes a core of their host."""
     store, _ = stores
     store.write(standard_names.sync_standard_names)
-    host = make(store, "host")
-    store.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(CORES)})
-    devices = [make(store, f"device {number}", host.uuid).uuid for number in range(2)]
-    for device in devices:
-        stock = {"VGPU": Inventory(100, consumes=[Consumes(host.uuid, "VCPU", 1)])}
-        store.write(providers.write_inventories, device, stock)
-    return devices
+    store.write(resource_classes.create, "CUSTOM_GOLD")
+    cloud = {}
+    for name, parent in PARENTS.items():
+        cloud[name] = str(uuid.uuid4())
+        store.write(
+            providers.create, uuid=cloud[name], name=name, parent_uuid=parent and cloud[parent]
+        )
+    store.write(providers.write_inventories, cloud["host"], {"VCPU": Inventory(CORES)})
+    for device in ("left", "right"):
+        store.write(providers.write_inventories, cloud[device], {"VGPU": consuming(cloud)})
+    return cloud
 
 
-def claim_of(device, units):
-    """A claim of a new consumer on a device."""
-    return ConsumerClaim(str(uuid.uuid4()), {device: {"VGPU": units}}, "project", "user", None)
+PARENTS = {
+    "root": None,
+    "host": "root",
+    "left": "host",
+    "right": "host",
+    "below left": "left",
+    "below right": "right",
+    "slot": "host",
+    "card": "slot",
+    "elsewhere": None,
+}
+
+
+def consuming(cloud):
+    """An inventory whose units consume cores of the host."""
+    return Inventory(100, consumes=[Consumes(cloud["host"], "VCPU", 1)])
+
+
+def claim_of(provider, name, amount):
+    """A claim of a new consumer."""
+    return ConsumerClaim(str(uuid.uuid4()), {provider: {name: amount}}, "project", "user", None)
+
+
+def claiming(*arguments):
+    return allocations.write_request, ClaimRequest([claim_of(*arguments)])
+
+
+def moving(cloud, name, parent):
+    move = partial(providers.update, name=name, parent=cloud[parent], may_reparent=True)
+    return move, cloud[name]
+
+
+PAIRS = {
+    "claims on one inventory": (
+        CapacityExceededError,
+        lambda cloud: claiming(cloud["host"], "VCPU", 5),
+        lambda cloud: claiming(cloud["host"], "VCPU", 5),
+    ),
+    # No row of the one claim is a row of the other.
+    "claims that consume one inventory": (
+        CapacityExceededError,
+        lambda cloud: claiming(cloud["left"], "VGPU", 2),
+        lambda cloud: claiming(cloud["right"], "VGPU", CORES - 1),
+    ),
+    "claim and condition of an ancestor": (
+        ConditionedError,
+        lambda cloud: claiming(cloud["left"], "VGPU", 1),
+        lambda cloud: (conditions.put, cloud["host"], Condition("CLEANING", Effect.NO_NEW)),
+    ),
+    "moves that make a loop": (
+        InvalidParentError,
+        lambda cloud: moving(cloud, "left", "below right"),
+        lambda cloud: moving(cloud, "right", "below left"),
+    ),
+    # The tree stays the same, so no row of the card is written.
+    "consumption and move of an ancestor": (
+        ConsumptionError,
+        lambda cloud: (
+            providers.write_inventories,
+            cloud["card"],
+            {"VGPU": consuming(cloud)},
+            0,
+        ),
+        lambda cloud: moving(cloud, "slot", "root"),
+    ),
+    "inventory and deletion of its class": (
+        ResourceClassNotFoundError,
+        lambda cloud: (
+            providers.write_inventories,
+            cloud["card"],
+            {"CUSTOM_GOLD": Inventory(8)},
+        ),
+        lambda _: (resource_classes.delete, "CUSTOM_GOLD"),
+    ),
+    "aggregates and deletion of their provider": (
+        ProviderNotFoundError,
+        lambda cloud: (providers.replace_aggregates, cloud["card"], [NOWHERE], None),
+        lambda cloud: (providers.delete, cloud["card"]),
+    ),
+}
+"""By what is written: the error of the first node, its write, and what the other node writes before it commits."""
+
+
+@pytest.mark.parametrize("lags", [False, True])
+@pytest.mark.parametrize("written", PAIRS)
+def test_write_respects_a_write_of_another_node(stores, cloud, lag, written, lags):
+    first_store, second_store = stores
+    error, write_of, other_of = PAIRS[written]
+    operation, *arguments = write_of(cloud)
+    other, *other_arguments = other_of(cloud)
+
+    def write_there():
+        if lags:
+            lag()
+        second_store.write(other, *other_arguments)
+
+    with pytest.raises(error):
+        first_store.write(Paused(operation, write_there), *arguments)
+
+
+def test_child_of_a_parent_moving_on_another_node_has_the_right_root(stores, cloud):
+    first_store, second_store = stores
+    move, *arguments = moving(cloud, "slot", "elsewhere")
+    create = Paused(providers.create, lambda: second_store.write(move, *arguments))
+    child = first_store.write(
+        create, uuid=str(uuid.uuid4()), name="child", parent_uuid=cloud["slot"]
+    )
+    assert create.runs == 2
+    assert child.root_uuid == cloud["elsewhere"]
 
 
 def units_claimed(store):
@@ -341,29 +321,11 @@ def units_claimed(store):
         return int(connection.exec_driver_sql("SELECT SUM(used) FROM allocations").scalar() or 0)
 
 
-@pytest.mark.parametrize("lags", [False, True])
-def test_claim_respects_capacity_consumed_on_another_node(stores, consuming, lag, lags):
-    """No row of the one claim is a row of the other."""
-    first_store, second_store = stores
-
-    def claim_there():
-        if lags:
-            lag()
-        second_store.write(
-            allocations.write_request, ClaimRequest([claim_of(consuming[1], CORES - 1)])
-        )
-
-    claiming = Paused(allocations.write_request, claim_there)
-    with pytest.raises(CapacityExceededError):
-        first_store.write(claiming, ClaimRequest([claim_of(consuming[0], 2)]))
-    assert units_claimed(first_store) == CORES - 1
-
-
-def test_two_nodes_written_to_at_once_do_not_overbook_consumed_capacity(stores, consuming):
+def test_two_nodes_written_to_at_once_do_not_overbook_consumed_capacity(stores, cloud):
     """As in a failover, when sessions on the former node live on: both claim all cores, and one gets them."""
 
     def claim_all(store, device, barrier):
-        claim = claim_of(device, CORES)
+        claim = claim_of(device, "VGPU", CORES)
         barrier.wait()
         while True:
             try:
@@ -374,10 +336,11 @@ def test_two_nodes_written_to_at_once_do_not_overbook_consumed_capacity(stores, 
                 continue
             return claim.consumer_uuid
 
+    devices = (cloud["left"], cloud["right"])
     with ThreadPoolExecutor(len(stores)) as pool:
         for _ in range(ROUNDS):
             barriers = [threading.Barrier(len(stores))] * len(stores)
-            winners = list(pool.map(claim_all, stores, consuming, barriers))
+            winners = list(pool.map(claim_all, stores, devices, barriers))
             assert [units_claimed(store) for store in stores] == [CORES, CORES]
             (winner,) = (consumer for consumer in winners if consumer is not None)
             stores[0].delete_allocations(winner)
@@ -403,63 +366,3 @@ def lag(stores):
             )
 
     return keep_busy
-
-
-def test_two_moves_on_two_nodes_make_no_loop_even_if_one_node_lags(stores, lag):
-    first_store, second_store = stores
-    root = make(first_store, "root")
-    left, right = make(first_store, "left", root.uuid), make(first_store, "right", root.uuid)
-    under_left, under_right = make(first_store, "a", left.uuid), make(first_store, "b", right.uuid)
-
-    def move_right():
-        lag()
-        second_store.write(
-            providers.update,
-            right.uuid,
-            name="right",
-            parent=under_left.uuid,
-            may_reparent=True,
-        )
-
-    move = Paused(providers.update, move_right)
-    with pytest.raises(InvalidParentError):
-        first_store.write(move, left.uuid, name="left", parent=under_right.uuid, may_reparent=True)
-
-
-LOST_RACES = {
-    "aggregates of a provider": (
-        ProviderNotFoundError,
-        lambda uuid: (providers.replace_aggregates, (uuid, [NOWHERE], None)),
-        lambda uuid: (providers.delete, (uuid,)),
-    ),
-    "inventory of a provider": (
-        ProviderNotFoundError,
-        lambda uuid: (providers.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
-        lambda uuid: (providers.delete, (uuid,)),
-    ),
-    "inventory of a class": (
-        ResourceClassNotFoundError,
-        lambda uuid: (providers.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
-        lambda uuid: (resource_classes.delete, ("CUSTOM_GOLD",)),
-    ),
-}
-"""By what is written: the error, the write, and what the other node does meanwhile."""
-
-
-@pytest.mark.parametrize("lags", [False, True])
-@pytest.mark.parametrize("written", LOST_RACES)
-def test_write_that_another_node_deletes_leaves_nothing(stores, lag, written, lags):
-    first_store, second_store = stores
-    error, write_of, deletion_of = LOST_RACES[written]
-    uuid = make(first_store, "host").uuid
-    first_store.write(resource_classes.create, "CUSTOM_GOLD")
-    write, arguments = write_of(uuid)
-    deletion, deleted = deletion_of(uuid)
-
-    def delete():
-        if lags:
-            lag()
-        second_store.write(deletion, *deleted)
-
-    with pytest.raises(error):
-        first_store.write(Paused(write, delete), *arguments)
