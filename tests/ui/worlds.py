@@ -14,15 +14,18 @@ HOPELESS = "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_N
 TRAITS = ("HW_NUMA_ROOT", "CUSTOM_GOLD")
 
 
-def small():
-    """Ten hosts of seven providers in two racks, a flat host, and a pool of the first rack."""
+def small(hosts=10):
+    """Ten hosts of seven providers in two racks, a flat host, and a pool of the first rack.
+
+    The last of ten has a consumer above its capacity.
+    """
     maker = WorldMaker(16)
     racks = (maker.uuid(), maker.uuid())
-    for number in range(10):
+    for number in range(hosts):
         _host(maker, f"host-{number}", racks[number % 2], used=4 * number)
     maker.add("edge", {"VCPU": 8, "MEMORY_MB": 8_192}, aggregates=racks[:1], used={"VCPU": 8})
     maker.add("pool", {"DISK_GB": 10_000}, None, (SHARING,), racks[:1], used={"DISK_GB": 500})
-    return World("12 trees", maker.providers, QUESTION, (None,))
+    return World("hosts", maker.providers, QUESTION, (None,))
 
 
 def _host(maker, name, rack, used):
