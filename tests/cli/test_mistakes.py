@@ -43,6 +43,11 @@ def test_wrong_usage_has_exit_status_2(offline, line):
     assert WRONG_USAGE[line] in refused(offline, *line.split(), code=2)
 
 
+def test_repeated_amounts_are_refused(offline):
+    message = refused(offline, "claim", "resources=VCPU:2", "resources=DISK_GB:1")
+    assert "resources is given more than once" in message
+
+
 def test_a_database_without_tables_is_not_stamped(offline):
     message = refused(offline, "db", "stamp", "a082b8bb98d0")
     assert "treeclaim db sync" in message

@@ -19,7 +19,7 @@ from treeclaim.cli.output import CommandError, failures_at, warn
 from treeclaim.client import CandidateQuery, Flavor
 from treeclaim.model.flavors import flavors_of
 from treeclaim.model.names import unknown_word
-from treeclaim.model.query.parameters import BY_NAME, parameter_named
+from treeclaim.model.query.parameters import BY_NAME, Grammar, parameter_named
 from treeclaim.model.server_flavors import ENABLED_HOSTS, server_flavor
 
 _SIZES = ("vcpus", "ram", "disk", "ephemeral", "swap")
@@ -62,6 +62,7 @@ def query_of(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> Cand
             hint = "; sizes belong into a file for --flavor-file" if name in _SIZES else ""
             base_name = re.split("[0-9_:]", name)[0]
             raise CommandError(unknown_word(name, BY_NAME, resembling=base_name) + hint)
+    _refuse_repeated_amounts([name for name, _ in parameters])
     of_flavor: Sequence[tuple[str, str]] = ()
     if options.server_flavor is not None:
         name = options.server_flavor
@@ -81,6 +82,15 @@ def query_of(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> Cand
     if (order := getattr(options, "order_by", None)) is not None:
         parameters.append(("order_by", order))
     return CandidateQuery((*of_flavor, *parameters))
+
+
+def _refuse_repeated_amounts(names: Sequence[str]) -> None:
+    """Refuse amounts that the service would ignore: the last ones replace those before them."""
+    for name in names:
+        parameter = parameter_named(name)
+        if names.count(name) > 1 and parameter and parameter.grammar is Grammar.AMOUNTS:
+            text = f"{name} is given more than once; write {name}=VCPU:2,DISK_GB:100"
+            raise CommandError(text)
 
 
 def _pairs(text: str) -> Sequence[tuple[str, str]]:

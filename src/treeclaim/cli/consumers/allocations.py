@@ -40,6 +40,7 @@ class ClaimAllocation(CloudShow):
 
     arguments = f"""
         {QUERY_ARGUMENTS}
+        {ORDER_OPTION}
         --number N = 1        number of the candidate
         --consumer UUID       consumer (default: a new one)
         --replace             replace the allocations of the consumer; it keeps its project, user and type unless these are given
