@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
-import httpx
 import sqlalchemy as sa
 from gabbi.fixture import GabbiFixture
 
@@ -154,10 +153,12 @@ class FreshService(GabbiFixture):
     Attributes:
         options: Values by "group.option" that a suite sets.
         policy: Checks by rule that the policy file of a suite has.
+        prefix: Path below which a client finds the service, as behind a web server.
     """
 
     options: ClassVar[Mapping[str, str]] = {}
     policy: ClassVar[Mapping[str, str]] = {}
+    prefix: ClassVar[str] = ""
 
     def start_fixture(self) -> None:
         """Start the service."""
@@ -166,20 +167,12 @@ class FreshService(GabbiFixture):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         options = {"api.auth_strategy": "noauth2", **self.options, **self._policy_options()}
         Current.application = self._application(options)
-        self.prepare()
 
     def stop_fixture(self) -> None:
         """Stop the service and take its folder away."""
         Current.application = None
         self.resources.close()
         self.folder.cleanup()
-
-    def mount(self, application: Application) -> Application:
-        """Put the application where the suite expects it."""
-        return application
-
-    def prepare(self) -> None:
-        """Fill the empty service with the world that the suite asks about."""
 
     def change_by_hand(self, statements: list[str]) -> None:
         """Run statements in the database of the service."""
@@ -188,14 +181,6 @@ class FreshService(GabbiFixture):
             for statement in statements:
                 connection.exec_driver_sql(statement)
         engine.dispose()
-
-    def client(self) -> httpx.Client:
-        """A client of this service with full rights."""
-        headers = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
-        transport = httpx.WSGITransport(app=dispatch)
-        return httpx.Client(
-            transport=transport, base_url="http://service.example", headers=headers
-        )
 
     def _policy_options(self) -> Mapping[str, str]:
         """Write the policy file of the suite, if it has a policy; return the option that names it."""
@@ -215,4 +200,14 @@ class FreshService(GabbiFixture):
         database = fresh_database_on(Current.database, folder)
         self.database_url = self.resources.enter_context(database)
         service = start_on(self.database_url, folder, **options)
-        return self.mount(self.resources.enter_context(service))
+        return self._mounted(self.resources.enter_context(service))
+
+    def _mounted(self, application: Application) -> Application:
+        def mounted(
+            environ: dict[str, Any], start_response: Callable[..., Any]
+        ) -> Iterable[bytes]:
+            environ["SCRIPT_NAME"] = self.prefix
+            environ["PATH_INFO"] = environ["PATH_INFO"].removeprefix(self.prefix)
+            return application(environ, start_response)
+
+        return mounted if self.prefix else application

@@ -15,6 +15,8 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
     Options of the service, by "group.option".
 `policy`
     The policy file of the service: checks by rule.
+`prefix`
+    The path below which clients find the service.
 `page`
     The contract page, by whose number UUIDs are made: some responses are in their order.
 
@@ -38,10 +40,11 @@ from typing import Any
 
 import yaml
 
-from tests.conformance import fixtures
+from tests.conformance import services
 from tests.conformance.services import ANEW, BY_HAND
 
 _ON_SQLITE_ALONE: set[str] = set()
+_NAME = r"<([\w -]+)>"
 _JSON = "application/json"
 _HEADERS = {"x-auth-token": "admin", "accept": _JSON, "content-type": _JSON}
 
@@ -65,13 +68,12 @@ _Loader.add_constructor("!mapping", lambda loader, node: dict(_list(loader, node
 
 def load(yaml_file: str, **_: Any) -> dict[str, Any]:
     """Read a suite, and turn its rules and questions into tests."""
-    text = Path(yaml_file).read_text()
-    has_world = "\nworld:" in text
-    if has_world:
-        page = re.search(r"^page: (\d+)$", text, re.MULTILINE)
-        namespace = uuid.UUID(int=int(page[1]) if page else 97)
-        text = re.sub(r"<([\w -]+)>", lambda name: _uuid_of(name[1], namespace), text)
-    suite = yaml.load(text, Loader=_Loader)
+    suite = yaml.load(Path(yaml_file).read_text(), Loader=_Loader)
+    if has_world := "world" in suite:
+        # After the long lists have been made: their members may have names of their own.
+        namespace = uuid.UUID(int=suite.pop("page", 97))
+        text = json.dumps(suite, ensure_ascii=False)
+        suite = json.loads(re.sub(_NAME, lambda name: _uuid_of(name[1], namespace), text))
     if suite.pop("databases", None) == ["sqlite"]:
         _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
     version = "placement 1.39, treeclaim 1.0" if has_world else "placement latest"
@@ -80,7 +82,6 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
     _configure_fixture(suite, Path(yaml_file).stem)
     if not has_world:
         return suite
-    suite.pop("page", None)
     world, rules, questions = (suite.pop(key, {}) for key in ("world", "rules", "questions"))
     empty = _beside_the_api(ANEW)
     sections = [("the world", world)] if questions else []
@@ -104,11 +105,11 @@ def _request(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _configure_fixture(suite: dict[str, Any], name: str) -> None:
-    """Let a suite name a fixture of its own, with its options and its policy."""
-    (base,) = suite.get("fixtures", ["FreshService"])
-    settings = {key: suite.pop(key, {}) for key in ("options", "policy")}
-    fixture = f"{base}_{name}"
-    setattr(fixtures, fixture, type(fixture, (getattr(fixtures, base),), settings))
+    """Give a suite a fixture of its own, with its settings."""
+    names = ("options", "policy", "prefix")
+    settings = {key: suite.pop(key) for key in names if key in suite}
+    fixture = f"FreshService_{name}"
+    setattr(services, fixture, type(fixture, (services.FreshService,), settings))
     suite["fixtures"] = [fixture]
 
 

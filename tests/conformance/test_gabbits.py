@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 from gabbi import driver, reporter, utils
 
-from tests.conformance import fixtures, response_checks, services, suites
+from tests.conformance import response_checks, services, suites
 from tests.databases import KINDS
 from tests.resources import needs
 from treeclaim.replica.following import Follower
@@ -88,7 +88,7 @@ def _suites():
             unittest.TestLoader(),
             intercept=services.intercept,
             test_loader_name="conformance",
-            fixture_module=fixtures,
+            fixture_module=services,
             response_handlers=HANDLERS,
             cert_validate=False,
         )
