@@ -3,12 +3,15 @@
 
 import json
 import uuid
+from contextlib import contextmanager
 from dataclasses import replace
+from time import process_time
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
+from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.provider import Inventory, InventoryRecord, ProviderRecord
 from treeclaim.model.request import BodyForm, SearchOptions
@@ -114,15 +117,59 @@ class LimitedBudget(Budget):
         assert self._left, "the search tries too much"
 
 
-class MeasuringBudget(Budget):
-    """A budget that notes the most bytes that were held at a time."""
+class EndingBudget(Budget):
+    """A budget whose time is over after so many checks.
 
-    most = 0
+    Attributes:
+        checks: How many there were: of all, or only within `ending`, where work may stop and still be of use.
+    """
+
+    def __init__(self, most=None, *, everywhere=False):
+        super().__init__()
+        self.checks = 0
+        self._most = most
+        self._depth = int(everywhere)
+
+    def check(self):
+        self.checks += self._depth > 0
+        if self._depth and self._most is not None and self.checks > self._most:
+            raise SearchGivenUpError(0)
+
+    @contextmanager
+    def ending(self, at):
+        self._depth += at is not None
+        try:
+            with super().ending(at):
+                yield
+        finally:
+            self._depth -= at is not None
+
+
+class MeasuringBudget(Budget):
+    """A budget that notes the most bytes that were held at a time, and the longest work between two checks.
+
+    Attributes:
+        most_held: In bytes.
+        longest: In seconds of processor time.
+    """
+
+    def __init__(self, *limits):
+        super().__init__(*limits)
+        self.most_held, self.longest = 0, 0.0
+        self._last = process_time()
 
     def hold(self, nbytes):
-        """Note the bytes that are held."""
         super().hold(nbytes)
-        self.most = max(self.most, self._held)
+        self.most_held = max(self.most_held, self._held)
+
+    def check(self):
+        self.note_check()
+        super().check()
+        self._last = process_time()
+
+    def note_check(self):
+        """Take in the time since the last check."""
+        self.longest = max(self.longest, process_time() - self._last)
 
 
 def distinct(answer):

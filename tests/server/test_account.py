@@ -6,7 +6,6 @@ import contextlib
 import gc
 import sys
 import threading
-import tracemalloc
 from contextlib import ExitStack
 from types import CodeType, FunctionType, ModuleType
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.budgets import traced_memory
 from tests.server.fronts import HELLO, receive, running
 from tests.servers import eventually
 from treeclaim.api.protocol.errors import ApiError
@@ -212,9 +212,7 @@ def attacks():
 @pytest.mark.slow
 def test_connections_together_stay_within_the_memory_budget():
     limit = 64 * MEGABYTE
-    data = attacks()
-    gc.collect()
-    for kind, (sends, number) in data.items():
+    for kind, (sends, number) in attacks().items():
         application = Waiting()
         with (
             running(application, threads=2, body_bytes=16 * MEGABYTE) as server,
@@ -222,14 +220,11 @@ def test_connections_together_stay_within_the_memory_budget():
         ):
             budget = server.front.table
             budget.most_bytes = limit
-            tracemalloc.start()
-            try:
+            with traced_memory() as measure:
                 for _ in range(number):
                     sent(clients, server, sends, 4_096)
                 quiet(budget)
-                grown, total = tracemalloc.get_traced_memory()[0], budget.total
-            finally:
-                tracemalloc.stop()
+                (grown, _), total = measure(), budget.total
             small = number * SMALL_BYTES
             # Two answers at most are made beyond the limit: one for each thread.
             assert total <= limit + small + 16 * MEGABYTE, (kind, total)

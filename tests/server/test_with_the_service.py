@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server with the service behind it: connections are kept, and bytes of any kind are answered."""
 
-import gc
 import json
-import tracemalloc
 import uuid
-from contextlib import contextmanager
 
 import pytest
 
 from tests.bodies import claim_of
+from tests.budgets import traced_memory
 from tests.server.early_answers import Case, KeptConnection, judge
 from tests.server.fronts import running
 from tests.server.fuzzing import attack
@@ -96,12 +94,12 @@ def test_claim_memory_is_released_with_its_response(server, amount):
             case("POST", "/treeclaim/providers", {"providers": entries, "create_names": True}),
         ):
             connection.ask(asked)
-            with uncollected() as grown:
+            with traced_memory() as measure:
                 for _ in range(REQUESTS // 2):
                     assert connection.ask(asked).status == 409
                 # Each thread may have its last one, which takes more than its body once it is parsed.
                 most = REQUESTS // 2 * len(asked.body)
-                eventually(lambda: grown() < most, "what they brought is free", 60)  # noqa: B023
+                eventually(lambda: measure()[0] < most, "what they brought is free", 60)  # noqa: B023
 
 
 @pytest.mark.slow
@@ -119,22 +117,9 @@ def test_request_memory_is_released_when_its_client_disconnects(server):
         eventually(lambda: len(server.front.table) == 0, "all are forgotten")
 
     hang_up(5)
-    with uncollected() as grown:
+    with traced_memory() as measure:
         hang_up(REQUESTS)
         # Requests that no thread has begun are dropped when their turn comes.
-        eventually(lambda: grown() < REQUESTS * LONG / 4, "what they brought is free", seconds=60)
-
-
-@contextmanager
-def uncollected():
-    """Memory that has come in a block without the collector; yields a function that tells it."""
-    gc.collect()
-    gc.disable()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        yield lambda: tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-        gc.enable()
-        gc.collect()
+        eventually(
+            lambda: measure()[0] < REQUESTS * LONG / 4, "what they brought is free", seconds=60
+        )

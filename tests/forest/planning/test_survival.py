@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.forest.building import CLASSES, forest_of, news, provider_uuid, record
-from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from tests.forest.building import CLASSES, EndingBudget, forest_of, news, provider_uuid, record
+from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.survival import check_survival
-from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.planning import Failures
 from treeclaim.model.names import SHARING_TRAIT
@@ -157,29 +156,17 @@ def test_survival_verdicts_match_exhaustive_placement():
     assert proofs > failing // 2
 
 
-def looking(times):
-    """A budget that is over after some looks at the clock."""
-
-    def look():
-        nonlocal times
-        times -= 1
-        if times < 0:
-            raise SearchGivenUpError(0)
-
-    return Budget(None, None, interrupted=look)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3, 5])
-def test_survival_check_returns_partial_results_on_timeout(seed, monkeypatch):
-    monkeypatch.setattr("treeclaim.forest.bounds.budget._INTERRUPT_SECONDS", 0.0)
+def test_survival_check_returns_partial_results_on_timeout(seed):
     world = World(seed)
     failures = Failures(shows_all=True, explain=True)
     whole = check_survival(world.forest(), world.consumers, failures, UNBOUNDED)
     verdicts = {domain["uuid"]: domain for domain in whole["domains"]}
     seen = set()
     for times in range(0, 4000, 7):
-        result = check_survival(world.forest(), world.consumers, failures, looking(times))
+        budget = EndingBudget(times, everywhere=True)
+        result = check_survival(world.forest(), world.consumers, failures, budget)
         assert result["of"] == whole["of"]
         seen.add(len(result["domains"]))
         for domain_entry in result["domains"]:

@@ -6,10 +6,10 @@
 
 import itertools
 import math
-import tracemalloc
 
 import pytest
 
+from tests.budgets import traced_memory
 from tests.forest.building import (
     answer_of,
     distinct,
@@ -18,10 +18,12 @@ from tests.forest.building import (
     wide_trees,
 )
 from treeclaim.forest.feasibility.joint_feasibility import assignable
+from treeclaim.model.errors import SearchTooLargeError
 from treeclaim.model.request import (
     CandidateRequest,
     ProviderConditions,
     RequestGroup,
+    SearchOptions,
 )
 
 
@@ -50,11 +52,17 @@ def test_memory_does_not_grow_with_combinations_that_are_not_returned():
     forest = forest_of(wide_trees(2, 64))
     request = request_for(64, isolate=True, limit=10)
     answer_of(forest, request)
-    tracemalloc.start()
-    answer_of(forest, request)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    with traced_memory() as measure:
+        answer_of(forest, request)
+        _, peak = measure()
     assert peak < 20_000_000
+
+
+def test_search_over_its_memory_limit_is_refused():
+    """To choose at random among all, it has to hold all."""
+    options = SearchOptions(seconds=60, most_bytes=5_000_000, randomize=True)
+    with pytest.raises(SearchTooLargeError):
+        answer_of(forest_of(wide_trees(1, 40)), request_for(6, root_too=False), options)
 
 
 def test_picky_groups_do_not_cause_endless_dead_ends():
