@@ -143,12 +143,12 @@ def split_leading_options(words: Sequence[str]) -> tuple[Sequence[str], Sequence
     return words[begin:], words[:begin]
 
 
-def run_command(words: Sequence[str], more: Sequence[str] = ()) -> int | None:
+def run_command(words: Sequence[str], trailing_options: Sequence[str] = ()) -> int | None:
     """Run the command of a command line; return its exit status, None if there is no such command.
 
     Args:
         words: The command line.
-        more: Options behind it.
+        trailing_options: Options to append to it.
     """
     match = find_command(words)
     if match is None:
@@ -156,4 +156,4 @@ def run_command(words: Sequence[str], more: Sequence[str] = ()) -> int | None:
     name, entry = match
     command = entry.load()()
     parser = command.get_parser(f"treeclaim {name}")
-    return int(command.run(parser.parse_args([*words[len(name.split()) :], *more])))
+    return int(command.run(parser.parse_args([*words[len(name.split()) :], *trailing_options])))

@@ -115,22 +115,24 @@ class FieldChange(NamedTuple):
         return f"{self.sign} {self.text}"
 
 
-def merge(part: ProviderPart[Any], before: Any, given: Any, *, prune: bool) -> Any:
+def merge(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> Any:
     """Return the value of a part after a topology file was loaded.
 
     Args:
         part: The part.
         before: The present value.
-        given: The value in the file; an empty one empties the part.
+        loaded: The value in the file; an empty one empties the part.
         prune: Whether to remove what the file does not list.
     """
     if part is INVENTORIES:
-        given = {name: _merge_inventory(before.get(name, {}), new) for name, new in given.items()}
-    return given if prune or not given else before | given
+        loaded = {
+            name: _merge_inventory(before.get(name, {}), new) for name, new in loaded.items()
+        }
+    return loaded if prune or not loaded else before | loaded
 
 
-def _merge_inventory(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**_DEFAULTS, **before, **given}
+def _merge_inventory(before: Mapping[str, Any], loaded: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**_DEFAULTS, **before, **loaded}
     # Endpoints without the extension have no consumption.
     return merged if "consumes" in before else shown_fields(merged)
 

@@ -150,15 +150,15 @@ def _migrate_batch(
             break
         name = migration.__name__
         try:
-            found, done = store.write(migration, most - migrated, owner)
+            matched, done = store.write(migration, most - migrated, owner)
         except TreeclaimError as error:
             _LOG.exception("The migration %s failed", name)
             print_lines(f"Error attempting to run {name}: {error}")
             has_failed = True
-            found, done = 0, 0
-        if found:
-            print_lines(f"{found} rows matched query {name}, {done} migrated")
-        totals.setdefault(name, Counter()).update(found=found, done=done)
+            matched, done = 0, 0
+        if matched:
+            print_lines(f"{matched} rows matched query {name}, {done} migrated")
+        totals.setdefault(name, Counter()).update(found=matched, done=done)
         migrated += done
     return migrated, has_failed
 

@@ -279,8 +279,8 @@ def _unsuffixed_pairs(
     """
     if conditions.is_empty:
         return rows, _sharing(forest, rows)
-    own = ("forbidden", "in_subtree", "forbidden_aggregates")
-    rows = filters.narrowed(forest, conditions, rows, own)
+    of_providers = ("forbidden", "in_subtree", "forbidden_aggregates")
+    rows = filters.narrowed(forest, conditions, rows, of_providers)
     rows = satisfying(forest.attributes, conditions.where, rows, budget)
     local = filters.narrowed(forest, conditions, rows, ["in_tree"])
     local = filters.rows_spanned_by(forest, conditions, local)

@@ -102,14 +102,14 @@ class MatchingTrees:
             constraints
         )
 
-    def _match_trees(self, asked: CandidateRequest) -> Mask:
-        essence = essence_of(asked)
+    def _match_trees(self, request: CandidateRequest) -> Mask:
+        essence = essence_of(request)
         if essence not in self._known:
             with self._budget.scope():
-                trees = self.forest.order.tree[_matching_roots(self._relate(asked))]
+                trees = self.forest.order.tree[_matching_roots(self._relate(request))]
             matching = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
             matching[trees] = True
-            self._keep(essence, asked, matching)
+            self._keep(essence, request, matching)
         return self._known[essence]
 
     def _relate(self, request: CandidateRequest) -> Problem:

@@ -264,8 +264,8 @@ class Query:
         """Search some trees (numbers, ascending), and return those that have a candidate, with the first of each."""
         self._catch_up()
         self._search_trees(trees)
-        found = trees[self._value[trees] > -np.inf]
-        return found, self._chosen[found]
+        matching = trees[self._value[trees] > -np.inf]
+        return matching, self._chosen[matching]
 
     def _look_at(self, trees: Trees) -> None:
         """Find the first candidates of some trees (numbers, ascending) as things are now."""

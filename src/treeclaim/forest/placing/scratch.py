@@ -166,8 +166,8 @@ class Scratch:
             if changed is None or written is None:
                 return False
             self._marks[class_id] = written.mark
-            own = [index for of_class, index in self._changed if of_class == class_id]
-            indices = np.unique(np.array([*changed, *own], dtype=np.int64))
+            changed_here = [index for of_class, index in self._changed if of_class == class_id]
+            indices = np.unique(np.array([*changed, *changed_here], dtype=np.int64))
             indices = indices[columns.used.values[indices] != current.used.values[indices]]
             if len(indices) > FEW_TREES_WRITTEN:
                 return False
