@@ -160,9 +160,9 @@ def any_question(chance):
         both_at_once=chance.random() < 0.5,
     )
     if goal == "empty":
-        occupied = sorted({root(world, p) for each in consumers for p, _ in each.held}) or roots
-        count = min(len(occupied), chance.choice([1, 1, 1, 2]))
-        return replace(question, emptied=frozenset(chance.sample(occupied, count)))
+        in_use = sorted({root(world, p) for each in consumers for p, _ in each.held}) or roots
+        count = min(len(in_use), chance.choice([1, 1, 1, 2]))
+        return replace(question, emptied=frozenset(chance.sample(in_use, count)))
     if goal == "fit":
         request = request_of(chance, has_pools)
         fits = fits_in(world)(request, used)
@@ -230,26 +230,33 @@ def model_of(question):
     return Model(question, candidates, fits_in(question.world), counts_in(question.world))
 
 
+def occupied(world, consumers):
+    """Return the world in which consumers have what they hold."""
+    used = Counter()
+    for consumer in consumers:
+        used.update(consumer.held)
+    return using(world, used)
+
+
+def planned(consumer):
+    """Return a consumer as plans see it."""
+    return PlannedConsumer(
+        uuid_of(consumer.name),
+        "p",
+        "TREECLAIM_HOLD" if consumer.is_hold else "t",
+        7,
+        by_provider(consumer.held),
+        tuple(map(candidate_request, consumer.requests)),
+        tuple(range(len(consumer.requests))),
+        drawn_by_hold(consumer.drawn),
+        consumer.is_hold,
+    )
+
+
 def answer_to(question, budget=None):
     """The plan that is made."""
-    used = Counter()
-    for consumer in question.consumers:
-        used.update(consumer.held)
-    forest = forest_of(using(question.world, used))
-    consumers = [
-        PlannedConsumer(
-            uuid_of(consumer.name),
-            "p",
-            "TREECLAIM_HOLD" if consumer.is_hold else "t",
-            7,
-            by_provider(consumer.held),
-            tuple(map(candidate_request, consumer.requests)),
-            tuple(range(len(consumer.requests))),
-            drawn_by_hold(consumer.drawn),
-            consumer.is_hold,
-        )
-        for consumer in question.consumers
-    ]
+    forest = forest_of(occupied(question.world, question.consumers))
+    consumers = list(map(planned, question.consumers))
     if question.fit is not None:
         goal: model.Goal = model.Fit(candidate_request(question.fit[0]), question.fit[1])
     elif question.mix:
