@@ -5,7 +5,6 @@ import io
 import logging
 import os
 import subprocess
-import sys
 import warnings
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from unittest.mock import patch
@@ -80,16 +79,3 @@ def logging_kept():
         for kept_logger, level, handlers, propagate in before:
             kept_logger.setLevel(level)
             kept_logger.handlers, kept_logger.propagate = handlers, propagate
-
-
-def run_placement(environment, name, *arguments):
-    """Run `placement-manage` or `placement-status` as a process."""
-    call_it = f"import sys; from treeclaim.cli.placement_names import {name}; sys.exit({name}())"
-    return subprocess.run(
-        [sys.executable, "-c", call_it, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=_MOST_SECONDS,
-        check=False,
-    )

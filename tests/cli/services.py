@@ -69,11 +69,6 @@ def succeed(environment, *arguments):
     return output_of(environment, *arguments)
 
 
-def claim(environment, *arguments):
-    """Claim by the command; returns the consumer."""
-    return succeed(environment, "claim", *arguments, "-f", "value", "-c", "Consumer").strip()
-
-
 def refused(environment, *arguments, code=1):
     """Run a command that has to be refused in words; returns these."""
     result = call(environment, *arguments)

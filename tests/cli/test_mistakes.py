@@ -4,6 +4,7 @@
 import signal
 import sqlite3
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ WRONG_USAGE = {
     "": "usage: treeclaim",
     "tree --dept 1": "not understood: --dept; did you mean '--depth'?",
     "plan defragment": "the following arguments are required: --mix",
+    "plan drain": "HOST",
+    "plan drain a --leave": "not allowed",
     "serve --workers 99999999999": "--workers",
     "serve --workers -1": "--workers",
     "serve --workers \u0664": "--workers",
@@ -179,6 +182,27 @@ def test_mistake_is_refused_in_words(environment, line):
     message = refused(environment, *line.split(" "))
     assert REFUSED[line] in message
     assert "unexpected" not in message
+
+
+UNUSABLE = {
+    "mix set day": ["", "[]", "{}", '{"requests": []}', '{"requests": {"a": 1}}'],
+    "aggregate import": ["[]", "{", '{"rack": "seven"}', f'{{"{uuid.UUID(int=1)}": 7}}'],
+    "audit --living-from": ["", "{}", '{"INSTANCE": []}', "not-a-uuid", '{"INSTANCE": ["x"]}'],
+}
+"""Texts of files by commands that cannot use them."""
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [(command, text) for command, texts in UNUSABLE.items() for text in texts],
+)
+def test_unusable_file_is_refused_by_name(environment, tmp_path, command, text):
+    file = tmp_path / "unusable.json"
+    file.write_text(text)
+    code = 2 if command.startswith("audit") else 1
+    for path in (file, tmp_path / "missing.json"):
+        message = refused(environment, *command.split(), str(path), code=code)
+        assert path.name in message or "not the uuid of an aggregate" in message
 
 
 @pytest.mark.parametrize("url", ["nonsense://x/y", "sqlite", "mysql+nodriver://x/y"])

@@ -149,3 +149,21 @@ providers:
         (9, "name 'twice' is that of line 8 too"),
         (9, "traits"),
     ]
+
+
+def test_concurrent_changes_are_kept(client, tmp_path):
+    """The provider's generation changes twice between reading and writing."""
+    apply_topology(client, topology(tmp_path, "providers: [{name: a, traits: [CUSTOM_OLD]}]"))
+    rival = Client(adapter=InProcess(client._adapter._http))
+    changes = ["CUSTOM_OTHER_1", "CUSTOM_OTHER_2"]
+
+    def change(method, path):
+        if (method, path) == ("POST", "/treeclaim/providers") and changes:
+            text = f"providers: [{{name: a, traits: [{changes.pop()}]}}]"
+            apply_topology(rival, topology(tmp_path, text))
+
+    client._adapter.before = change
+    apply_topology(client, topology(tmp_path, "providers: [{name: a, traits: [CUSTOM_NEW]}]"))
+    (row,) = client.provider_states(["traits"])
+    foreign = {"CUSTOM_OTHER_1", "CUSTOM_OTHER_2"}
+    assert set(row["traits"]) == {"CUSTOM_NEW", "CUSTOM_OLD", *foreign}

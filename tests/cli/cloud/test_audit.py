@@ -115,16 +115,6 @@ def test_empty_or_partial_server_list_releases_nothing(environment, tmp_path, li
         assert client.get(f"/allocations/{SERVERS[0]}")["allocations"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", '{"INSTANCE": []}', "not-a-uuid", '{"INSTANCE": ["x"]}']
-)
-def test_file_without_any_living_consumer_is_refused(environment, tmp_path, text):
-    path = tmp_path / "living"
-    path.write_text(text)
-    options = ["--living-from", str(path), "--older-than", "0", "--repair", "orphaned", "--yes"]
-    assert refused(environment, "audit", *options, code=2)
-
-
 def test_audit_failures_have_exit_status_2(environment, tmp_path):
     assert "OS_CLOUD" in refused(environment, "audit", "--living-from", "nova", code=2)
     assert refused(environment, "audit", "--living-from", str(tmp_path / "nothing"), code=2)

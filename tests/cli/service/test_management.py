@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from tests.cli.processes import call, call_program, run_placement
+from tests.cli.processes import call, call_program
 from tests.servers import command_environment
 from treeclaim.cli import placement_names
 
@@ -101,19 +101,12 @@ def test_placement_programs_accept_options_before_the_command(environment, old_r
     file = tmp_path / "other.conf"
     file.write_text(f"[placement_database]\nconnection = sqlite:///{tmp_path}/placement.db\n")
     options = ["--config-file", str(file), "--debug", "--log-file", str(tmp_path / "log")]
-    version = run_placement(environment, "manage", *options, "db", "version")
+    manage, status = placement_names.manage, placement_names.status
+    version = call_program(manage, environment, *options, "db", "version")
     assert (version.returncode, version.stdout) == (0, "a082b8bb98d0\n")
-    check = call_program(placement_names.status, environment, *options, "upgrade", "check")
-    assert check.returncode == 2
-    migrated = call_program(
-        placement_names.manage,
-        environment,
-        *options,
-        "db",
-        "online_data_migrations",
-        "--max-count=0",
-    )
-    assert migrated.returncode == 127
+    assert call_program(status, environment, *options, "upgrade", "check").returncode == 2
+    migration = ["db", "online_data_migrations", "--max-count=0"]
+    assert call_program(manage, environment, *options, *migration).returncode == 127
 
 
 def test_placement_manage_refuses_unknown_categories():

@@ -10,10 +10,9 @@ import httpx
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import client_in, refused, served, succeed
+from tests.cli.services import served, succeed
 from tests.proxy import Proxy
 from tests.servers import TREECLAIM, eventually
-from treeclaim.client import Client
 from treeclaim.client.session import BATCH
 
 
@@ -22,73 +21,6 @@ def environment(tmp_path_factory):
     """The environment of commands that talk to a service of this module."""
     with served(tmp_path_factory.mktemp("service")) as variables:
         yield variables
-
-
-@pytest.fixture
-def cloud(environment, tmp_path):
-    """A host with a child, with something of everything, and shorthands to look at them."""
-    with client_in(environment) as client:
-        yield Cloud(environment, tmp_path, client)
-
-
-class Cloud:
-    """A tree of two providers with names of its own."""
-
-    def __init__(self, environment, folder, client):
-        self.environment = environment
-        self.host = f"host-{uuid.uuid4()}"
-        self.child = f"{self.host}-child"
-        self.file = folder / "topology.yaml"
-        self.client = client
-        self.load(
-            f"""
-providers:
-  - name: {self.host}
-    children:
-      - name: {self.child}
-        inventories: {{VCPU: {{total: 8, allocation_ratio: 4.0}}, MEMORY_MB: 512}}
-        traits: [HW_NUMA_ROOT, CUSTOM_A]
-        aggregates: [g]
-"""
-        )
-
-    def load(self, text, *options):
-        self.file.write_text(text)
-        return succeed(self.environment, "load", str(self.file), *options)
-
-    def refuse(self, text, *options):
-        self.file.write_text(text)
-        return refused(self.environment, "load", str(self.file), *options)
-
-    def state(self):
-        (provider,) = self.client.providers(name=self.child)
-        path = f"/resource_providers/{provider['uuid']}"
-        inventories = self.client.get(f"{path}/inventories")["inventories"]
-        return {
-            "parent": provider["parent_provider_uuid"],
-            "inventories": {
-                name: (fields["total"], fields["allocation_ratio"])
-                for name, fields in inventories.items()
-            },
-            "traits": set(self.client.get(f"{path}/traits")["traits"]),
-            "aggregates": self.client.get(f"{path}/aggregates")["aggregates"],
-        }
-
-
-def test_omitted_parts_of_an_entry_are_kept(cloud):
-    before = cloud.state()
-    cloud.load(f"providers: [{{name: {cloud.child}, inventories: {{VCPU: 16}}}}]")
-    expected = before["inventories"] | {"VCPU": (16, 4.0)}
-    assert cloud.state() == before | {"inventories": expected}
-
-
-def test_omitted_list_items_are_removed_only_with_prune(cloud):
-    text = f"providers: [{{name: {cloud.child}, inventories: {{VCPU: 8}}, traits: [CUSTOM_B]}}]"
-    before = cloud.state()
-    cloud.load(text)
-    assert cloud.state() == before | {"traits": {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_B"}}
-    cloud.load(text, "--prune")
-    assert cloud.state() == before | {"traits": {"CUSTOM_B"}, "inventories": {"VCPU": (8, 4.0)}}
 
 
 def interrupted(process):
@@ -103,26 +35,6 @@ def interrupted(process):
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
         return process.communicate(timeout=20)[1]
-
-
-def test_file_errors_are_reported_without_a_service(cloud):
-    elsewhere = cloud.environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
-    cloud.file.write_text("providers: [{name: a}, {name: a}]")
-    message = refused(elsewhere, "load", str(cloud.file))
-    assert "it can stand for one only" in message
-
-
-def test_empty_part_in_the_file_is_emptied(cloud):
-    cloud.load(
-        f"providers: [{{name: {cloud.child}, parent: null, traits: [], inventories: {{}}, "
-        "aggregates: []}]"
-    )
-    assert cloud.state() == {
-        "parent": None,
-        "inventories": {},
-        "traits": set(),
-        "aggregates": [],
-    }
 
 
 PRUNED = """
@@ -190,54 +102,6 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
 def refused_names(done):
     """The names of the providers that a command says are refused."""
     return set(re.findall(r"^refused: ([a-z-]+)", done.stderr, re.MULTILINE))
-
-
-def test_a_provider_with_a_uuid_that_is_there_is_renamed(cloud):
-    (before,) = cloud.client.providers(name=cloud.child)
-    shown = cloud.load(f"providers: [{{name: {cloud.child}-2, uuid: {before['uuid']}}}]")
-    assert "1 changed" in shown
-    (after,) = cloud.client.providers(uuid=before["uuid"])
-    assert after["name"] == f"{cloud.child}-2"
-    assert after["parent_provider_uuid"] == before["parent_provider_uuid"]
-
-
-def test_concurrent_changes_are_kept(cloud, monkeypatch):
-    """The provider's generation changes between reading and writing."""
-    original = Client.call
-    changes_to_come = [1, 2]
-
-    def call_after_another(client, method, path, json=None, **options):
-        if (method, path) == ("POST", "/treeclaim/providers") and changes_to_come:
-            (provider,) = cloud.client.providers(name=cloud.child)
-            traits_path = f"/resource_providers/{provider['uuid']}/traits"
-            document = cloud.client.get(traits_path)
-            document["traits"].append(f"CUSTOM_OTHER_{changes_to_come.pop()}")
-            original(cloud.client, "PUT", traits_path, document)
-        return original(client, method, path, json, **options)
-
-    for number in (1, 2):
-        cloud.client.call("PUT", f"/traits/CUSTOM_OTHER_{number}")
-    monkeypatch.setattr(Client, "call", call_after_another)
-    cloud.load(f"providers: [{{name: {cloud.child}, traits: [CUSTOM_Z]}}]")
-    foreign_traits = {"CUSTOM_OTHER_1", "CUSTOM_OTHER_2"}
-    assert cloud.state()["traits"] == {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_Z", *foreign_traits}
-
-
-CONSUMING = """
-providers:
-  - name: gpu_4g.24gb_at0
-    inventories:
-      CUSTOM_MIG_4G_24GB:
-        total: 1
-        consumes: [{provider: gpu, resource_class: CUSTOM_MIG_MEMORY_SLICE_0, amount: 1}]
-"""
-
-
-def test_dry_run_shows_changes_of_consumption(cloud):
-    cloud.load(f"providers: [{{name: {cloud.host}, children: [{{name: gpu, mig: a30}}]}}]")
-    shown = cloud.load(CONSUMING, "--dry-run")
-    assert "inventories.CUSTOM_MIG_4G_24GB.consumes: 1 CUSTOM_MIG_" in shown
-    assert "→ 1 CUSTOM_MIG_MEMORY_SLICE_0 of" in shown
 
 
 @pytest.mark.slow

@@ -41,14 +41,6 @@ def mix(environment, name):
         return client.get(f"/treeclaim/mixes/{name}")["requests"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"requests": []}', '{"requests": {"a": 1}}'])
-def test_invalid_mix_file_is_refused_by_name(environment, tmp_path, text):
-    path = tmp_path / "mix.json"
-    path.write_text(text)
-    assert "mix.json" in refused(environment, "mix", "set", "day", str(path))
-    assert "No such file" in refused(environment, "mix", "set", "day", str(tmp_path / "none"))
-
-
 @pytest.mark.slow
 def test_learned_mix_counts_first_alternatives_of_requests(environment):
     assert "no consumer has a stored request" in refused(environment, "mix", "learn", "learnt")

@@ -63,21 +63,3 @@ def test_nova_without_aggregate_uuids_is_refused(environment, tmp_path):
     with compute_with(aggregates=[{"id": 1, "name": "rack"}]) as (_, url):
         variables = with_cloud(environment, tmp_path, url)
         assert "does not list the uuids" in refused(variables, "aggregate", "import", "nova")
-
-
-@pytest.mark.slow
-def test_aggregate_names_are_set_and_removed_by_command_and_file(environment, tmp_path):
-    path = tmp_path / "names.json"
-    path.write_text(json.dumps({RACK: "seven", ZONE: "one"}))
-    succeed(environment, "aggregate", "import", str(path))
-    assert "1 name changed" in rename(environment, RACK.upper(), "eight")
-    assert "1 name changed" in rename(environment, ZONE, "")
-    assert names(environment) == {RACK: "eight"}
-    assert "eight" in succeed(environment, "aggregate", "list")
-    path.write_text(json.dumps({RACK: None}))
-    succeed(environment, "aggregate", "import", str(path))
-    assert names(environment) == {}
-    for wrong in ("[]", "{", '{"rack": "seven"}', json.dumps({RACK: 7})):
-        path.write_text(wrong)
-        assert refused(environment, "aggregate", "import", str(path))
-    assert names(environment) == {}
