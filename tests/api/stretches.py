@@ -1,112 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time for which a request works between two looks at a deadline.
+"""The time for which a request works between two checks of a deadline.
 
-What is measured is processor time of the thread that answers, without that of the database: from one look
-to the next, from the beginning of the request, and to its end. A statement is a look too, as none
-begins after the deadline.
+The time is processor time of the thread that answers, without that of the database. A stretch lasts from one check
+to the next; the begin and the end of a request are checks too. So is a statement, as none begins after the deadline.
 """
 
 import gc
-import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
+from unittest.mock import patch
 
 from sqlalchemy import event
 
 from treeclaim.model import timing
 
 LONGEST_STRETCH = 0.300
-"""Seconds of processor time between two looks: three times what the service aims at, since machines of
-tests are slow and uneven. A loop over a full body that forgets to look takes seconds."""
-
-_FRAMES = 4
-"""Callers that are named for a look."""
+"""Seconds of processor time between two checks: three times what the service aims at, since machines of
+tests are slow and uneven. A loop over a full body that forgets to check takes seconds."""
 
 
-class Stretches:
-    """The longest stretch of one request at a time.
+class MeasuredApplication:
+    """An application whose requests are measured, one at a time.
 
     Attributes:
-        longest: In seconds.
-        where: The checks at its beginning and at its end.
+        longest: Seconds of the longest stretch of the latest request.
     """
 
-    def __init__(self, monkeypatch, *engines):
-        """Note each look from now on."""
+    def __init__(self, application):
         self.longest = 0.0
-        self.where = ("", "")
+        self._application = application
         self._since = None
-        self._before = ""
-        clock = time.monotonic
 
-        def looked():
-            self._note()
-            return clock()
-
-        monkeypatch.setattr(timing, "monotonic", looked)
-        self._told = [
-            (engine, name, listener)
-            for engine in engines
-            for name, listener in (
-                ("before_cursor_execute", self._noted),
-                ("after_cursor_execute", self._went_on),
-            )
-        ]
-
-    @contextmanager
-    def listening(self):
-        """Note the statements as long as the block runs."""
-        for engine, name, listener in self._told:
-            event.listen(engine, name, listener)
+    def __call__(self, environment, start):
+        # Objects of other tests in this process are not collected at its expense.
+        gc.disable()
+        self.longest, self._since = 0.0, time.thread_time()
         try:
-            yield self
+            yield from self._application(environment, start)
+            self.end_stretch()
         finally:
-            for engine, name, listener in self._told:
-                event.remove(engine, name, listener)
+            self._since = None
+            gc.enable()
 
-    def around(self, application):
-        """The application; what it does itself is measured, and nothing else."""
-
-        def answer(environment, start):
-            # Objects of other tests in this process are not collected at its expense.
-            gc.disable()
-            self.longest, self.where, self._before = 0.0, ("", ""), "begin"
+    def end_stretch(self, *_):
+        """End a stretch, and begin another."""
+        # Another thread may check when the request has just ended.
+        since = self._since
+        if since is not None:
+            self.longest = max(self.longest, time.thread_time() - since)
             self._since = time.thread_time()
-            try:
-                yield from application(environment, start)
-                self._note()
-            finally:
-                self._since = None
-                gc.enable()
 
-        return answer
-
-    def _noted(self, *_):
-        self._note()
-
-    def _went_on(self, *_):
+    def begin_stretch(self, *_):
+        """Begin a stretch after a statement."""
         if self._since is not None:
             self._since = time.thread_time()
 
-    def _note(self):
-        # Another thread may look when the request has just ended.
-        since = self._since
-        if since is None:
-            return
-        spent = time.thread_time() - since
-        here = _callers()
-        if spent > self.longest:
-            self.longest, self.where = spent, (self._before, here)
-        self._before = here
-        self._since = time.thread_time()
 
+@contextmanager
+def measured_stretches(application, *engines):
+    """Yield the measured application, which uses these engines of the database."""
+    measured = MeasuredApplication(application)
+    clock = time.monotonic
 
-def _callers():
-    frame, names = sys._getframe(2), []
-    while frame is not None and len(names) < _FRAMES:
-        path = Path(frame.f_code.co_filename)
-        if "treeclaim" in path.parts:
-            names.append(f"{path.name}:{frame.f_lineno}")
-        frame = frame.f_back
-    return " < ".join(names)
+    def check():
+        measured.end_stretch()
+        return clock()
+
+    listeners = {
+        "before_cursor_execute": measured.end_stretch,
+        "after_cursor_execute": measured.begin_stretch,
+    }
+    listened = [(engine, *pair) for engine in engines for pair in listeners.items()]
+    for engine, name, listener in listened:
+        event.listen(engine, name, listener)
+    try:
+        with patch.object(timing, "monotonic", check):
+            yield measured
+    finally:
+        for engine, name, listener in listened:
+            event.remove(engine, name, listener)

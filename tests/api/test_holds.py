@@ -2,8 +2,8 @@
 """No operation keeps others from the Forest for long: 20 ms of processor time are aimed at, 60 allowed here.
 
 Each operation whose work grows with the cloud is called at its documented limits, in a cloud of ten thousand hosts
-whose shape has just changed, while others wait. What is judged is what the service measures itself: the time of the
-thread that has the turn. Whatever a write leaves for the next reader to take in is judged too.
+whose shape has just changed, while others wait. The times are those that the service measures itself: of the thread
+that has the turn, and of the next reader, which takes in what a write has left.
 
 These are times, and take minutes: they run before a release.
 """
@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -20,14 +20,13 @@ import sqlalchemy as sa
 
 from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
-from tests.api.stretches import LONGEST_STRETCH, Stretches
+from tests.api.stretches import LONGEST_STRETCH, measured_stretches
 from tests.bodies import claim_of, wanted_by
 from tests.clouds import World, WorldMaker, flat
 from tests.clouds.bulk import write_world
 from tests.clouds.promises import uuids_of_holds, write_promises, write_servers
 from tests.machine import on_the_machine_of_the_bounds
 from tests.service import services_on_database
-from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.replica import turn as turn_module
 from treeclaim.replica.kept import SlowQuestions
@@ -38,7 +37,6 @@ pytestmark = pytest.mark.long
 
 HOSTS = 10_000
 TRIES = 4
-MANY = 8
 VERSION = "1.39, treeclaim 1.0"
 QUERY_LENGTH = 60_000
 """Characters of a query: the server takes 64 KiB for the whole address."""
@@ -47,14 +45,12 @@ STOCK = {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000}
 TRAITS = [f"CUSTOM_TRAIT_{number}" for number in range(300)]
 WANTED = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
 
-LONG_TO_FOLLOW = {
-    "POST /treeclaim/providers": "a thousand trees have another shape, and are written again",
-}
-"""Writes at whose limits the next reader has more than 20 ms to take in, and why. What else takes so
-long is not of one operation: a Forest with many dead rows is rewritten, and so is a tree of thousands
-of providers where one of them has another shape. What the operations themselves hold is judged all
-the same.
-"""
+MOST_SECONDS = 3 * LONGEST_HOLD
+"""Three times the hold that is aimed at, since machines of tests are slow and uneven. An operation that forgets to
+leave the Forest keeps it for seconds."""
+
+LONG_TO_FOLLOW = "POST /treeclaim/providers"
+"""A write at whose limits the next reader has more than 20 ms to take in: a thousand trees have another shape."""
 
 
 def world():
@@ -71,64 +67,37 @@ def world():
     return World("holds", maker.providers, "", (None,))
 
 
-@dataclass(frozen=True)
-class SentRequest:
-    """A request.
-
-    Attributes:
-        path: With what stands for its variables.
-        query, body: As sent.
-        most: The greatest status that shows it did what it is for; 400 where it may take all its time.
-    """
-
-    path: str
-    query: str = ""
-    body: object = None
-    most: int = 204
-
-
-@dataclass
 class Cloud:
     """A service with ten thousand hosts, and what is in it."""
 
-    services: Services
-    application: object
-    providers: tuple
-    stretches: Stretches
-    numbers: itertools.count = field(default_factory=itertools.count)
-
-    def __post_init__(self):
-        self.hosts = [provider.uuid for provider in self.providers if provider.parent is None]
+    def __init__(self, services, application, providers):
+        self.services = services
+        self.application = application
+        self.numbers = itertools.count()
+        self.hosts = [provider.uuid for provider in providers if provider.parent is None]
         self.aggregates = list(
-            dict.fromkeys(uuid for provider in self.providers for uuid in provider.aggregates)
+            dict.fromkeys(uuid for provider in providers for uuid in provider.aggregates)
         )
 
     def ask(self, method, path, query="", body=None):
-        """The answer to a request, which is as answers have to be."""
+        """Return the response to a request, which must be sound."""
         answer = self.send(method, path, query, body)
         require_sound(answer)
         return answer
 
     def send(self, method, path, query="", body=None):
-        """The answer to a request."""
+        """Return the response to a request."""
         content = None if body is None else json.dumps(body).encode()
         return send(
             self.application, method, path, query=query.encode(), body=content, version=VERSION
         )
 
     def generation(self, provider):
-        """The generation of a provider; its Forest follows all writes."""
+        """Return the generation of a provider; its Forest follows all writes."""
         return self.ask("GET", f"/resource_providers/{provider}").json()["generation"]
 
-    def stock(self, provider, **inventories):
-        """The body that replaces the inventories of a provider."""
-        return {
-            "resource_provider_generation": self.generation(provider),
-            "inventories": {name: {"total": total} for name, total in inventories.items()},
-        }
-
     def change_shape(self):
-        """Let nothing that depends on the shape be known."""
+        """Invalidate everything that depends on the shape."""
         host = self.hosts[-1]
         names = [TRAITS[next(self.numbers) % len(TRAITS)]]
         body = {"traits": names, "resource_provider_generation": self.generation(host)}
@@ -137,10 +106,10 @@ class Cloud:
         self.services.replica._slow = SlowQuestions()
         self.services.batches._slow = SlowQuestions()
 
-    def longest_hold(self, call):
-        """Seconds for which a call held the Forest, and its answer."""
+    def longest_hold(self, call, *arguments):
+        """Return for how many seconds a call held the Forest, and what it returned."""
         self.services.replica.turn.longest = 0.0
-        answer = call()
+        answer = call(*arguments)
         return self.services.replica.turn.longest, answer
 
 
@@ -168,15 +137,41 @@ def cloud(tmp_path_factory):
     # Requests that end by then do so on a busy machine too, and others are given up soon.
     limits = {"treeclaim.search_seconds": 1.0}
     with (
-        pytest.MonkeyPatch.context() as patch,
         services_on_database(url, folder, **limits) as (services, application),
+        measured_stretches(
+            application, services.store.engine, services.store._group_engine
+        ) as measured,
     ):
-        stretches = Stretches(patch, services.store.engine, services.store._group_engine)
-        with stretches.listening():
-            cloud = Cloud(services, stretches.around(application), made.providers, stretches)
-            cloud.generation(cloud.hosts[0])
-            assert cloud.ask("PUT", "/treeclaim/mixes/day", body=mix(WANTED)).status == 204
-            yield cloud
+        cloud = Cloud(services, measured, made.providers)
+        cloud.generation(cloud.hosts[0])
+        assert cloud.ask("PUT", "/treeclaim/mixes/day", body=mix(WANTED)).status == 204
+        yield cloud
+
+
+def excesses(cases, measure):
+    """Return the times that exceed their bounds in each of several tries, by case and kind.
+
+    Args:
+        cases: Returns labels and cases, which differ with each try: a write that changes nothing takes no time.
+        measure: Returns seconds and bound of each kind of time of a case.
+    """
+    passed = set()
+    for _ in range(TRIES):
+        exceeding = {}
+        for label, case in cases():
+            if label in passed:
+                continue
+            times = {
+                kind: on_the_machine_of_the_bounds(seconds, most) - most
+                for kind, (seconds, most) in measure(case).items()
+            }
+            if any(excess > 0 for excess in times.values()):
+                exceeding[label] = times
+            else:
+                passed.add(label)
+        if not exceeding:
+            break
+    return exceeding
 
 
 def several(uuids):
@@ -215,32 +210,29 @@ def filters(cloud):
 
 
 def lists(cloud):
-    yield SentRequest("/resource_providers")
+    yield ""
     for query in filters(cloud):
-        yield SentRequest("/resource_providers", query + "&resources=VCPU:1,MEMORY_MB:1,DISK_GB:1")
-    yield SentRequest("/resource_providers", f"in_tree={cloud.hosts[0]}")
+        yield query + "&resources=VCPU:1,MEMORY_MB:1,DISK_GB:1"
+    yield f"in_tree={cloud.hosts[0]}"
 
 
 def bulk(cloud):
-    everything = "inventories,usages,traits,aggregates,attributes"
-    for query in (
-        *filters(cloud),
-        "uuid=" + several(cloud.hosts),
-        "in_tree=" + several(cloud.hosts),
-    ):
-        yield SentRequest("/treeclaim/providers", f"limit=10000&include={everything}&{query}")
-    yield SentRequest("/treeclaim/providers", f"limit=10000&include={everything}")
-    yield SentRequest("/treeclaim/providers", f"limit=1000&include={everything},allocations")
+    everything = "include=inventories,usages,traits,aggregates,attributes"
+    named = [f"{name}={several(cloud.hosts)}" for name in ("uuid", "in_tree")]
+    for query in (*filters(cloud), *named):
+        yield f"limit=10000&{everything}&{query}"
+    yield f"limit=10000&{everything}"
+    yield f"limit=1000&{everything},allocations"
 
 
 def totals(cloud):
     for by in ("tree", "aggregate", "trait"):
-        yield SentRequest("/treeclaim/totals", f"by={by}&limit=10000")
-        yield SentRequest("/treeclaim/totals", f"by={by}&limit=1")
+        yield f"by={by}&limit=10000"
+        yield f"by={by}&limit=1"
         for query in filters(cloud):
-            yield SentRequest("/treeclaim/totals", f"by={by}&limit=10000&{query}")
-    yield SentRequest("/treeclaim/totals", "in_tree=" + several(cloud.hosts))
-    yield SentRequest("/treeclaim/totals", "mix=day&by=tree&limit=10000", most=400)
+            yield f"by={by}&limit=10000&{query}"
+    yield "in_tree=" + several(cloud.hosts)
+    yield "mix=day&by=tree&limit=10000"
 
 
 def searches(cloud):
@@ -266,15 +258,14 @@ def searches(cloud):
     lists = "&".join("same_subtree=" + ",".join(f"_{n}" for n in choice) for choice in choices)
     yield f"{groups(12)}&limit=10&{lists}"
     yield f"{WANTED}&" + "&".join(f"required=in:{name},{TRAITS[0]}" for name in TRAITS * 5)
-    ordered = (
+    for order in (
         "pack",
         "spread",
         "pack_providers",
         "spread_providers",
         "shuffle:x",
         "keep:day:VCPU",
-    )
-    for order in ordered:
+    ):
         yield f"{WANTED}&limit=1000&order_by={order}"
     yield f"{near}&limit=1000&order_by=near:2:3,far:1:2,pack,shuffle:y"
     yield f"{WANTED}&limit=1000&preferred=" + ",".join(TRAITS)
@@ -298,65 +289,46 @@ def attributes_asked(near):
     yield f"{near}&limit=1000&order_by=most:n0:2,least:n1:3"
 
 
-def found(cloud):
-    for query in searches(cloud):
-        yield SentRequest("/allocation_candidates", query, most=400)
-
-
-def explained(cloud):
+def explained(_cloud):
     for query in (WANTED, f"{WANTED}&required=" + ",".join(TRAITS), groups(512)):
-        yield SentRequest("/allocation_candidates/explain", f"{query}&nearest=50", most=400)
+        yield f"{query}&nearest=50"
 
 
-def alternatives(cloud):
-    path = "/treeclaim/candidates"
+def alternatives(_cloud):
     for count in (1, 32, 512):
-        queries = [groups(count, amount=5_000 + number) for number in range(16)]
-        yield SentRequest(path, body={"alternatives": queries}, most=400)
-    longest = [f"{WANTED}&{every_trait(8)}"] * 16
-    yield SentRequest(path, body={"alternatives": longest}, most=400)
+        yield {"alternatives": [groups(count, amount=5_000 + number) for number in range(16)]}
+    yield {"alternatives": [f"{WANTED}&{every_trait(8)}"] * 16}
 
 
 def placements(cloud):
-    path = "/treeclaim/placements"
+    yield {"requests": [placed([WANTED], 1)]}
+    orders = ("pack,spread_providers", "shuffle:x", "keep:day:VCPU")
+    for query in (WANTED, *(f"{WANTED}&order_by={order}" for order in orders)):
+        yield {"requests": [placed([query], 1000)], "dry_run": True}
     queries = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
-    yield SentRequest(path, most=409, body={"requests": [placed([WANTED], 1)]})
-    for order in ("", "pack,spread_providers", "shuffle:x", "keep:day:VCPU"):
-        query = f"{WANTED}&order_by={order}" if order else WANTED
-        yield SentRequest(
-            path, most=409, body={"requests": [placed([query], 1000)], "dry_run": True}
-        )
-    yield SentRequest(
-        path,
-        most=409,
-        body={"requests": [placed(queries, 15) for _ in range(64)], "dry_run": True},
-    )
+    yield {"requests": [placed(queries, 15) for _ in range(64)], "dry_run": True}
     many = [groups(512, amount=number) for number in range(16)]
-    yield SentRequest(path, most=409, body={"requests": [placed(many, 15)] * 1, "dry_run": True})
-    for domains in ("tree", cloud.aggregates[3:1003]):
+    yield {"requests": [placed(many, 15)], "dry_run": True}
+    aggregates = cloud.aggregates[3:1003]
+    for domains in ("tree", aggregates):
         for kind in ({"max_per_domain": 1000}, {"max_skew": 1000}):
             rules = [{"domains": domains, **kind, "with": consumers(1000)}] * 16
-            body = {"requests": [placed([WANTED], 1000)], "rules": rules, "dry_run": True}
-            yield SentRequest(path, most=409, body=body)
-    affine = [{"domains": cloud.aggregates[3:1003], "same_domain": True}]
-    body = {"requests": [placed([WANTED], 1000)], "rules": affine, "dry_run": True}
-    yield SentRequest(path, most=409, body=body | {"explain": True})
+            yield {"requests": [placed([WANTED], 1000)], "rules": rules, "dry_run": True}
+    affine = {
+        "requests": [placed([WANTED], 1000)],
+        "rules": [{"domains": aggregates, "same_domain": True}],
+        "dry_run": True,
+    }
+    yield affine
+    yield affine | {"explain": True}
 
 
 def capacity(cloud):
-    path = "/treeclaim/capacity"
     many = {str(number): WANTED.replace(":1,", f":{1 + number % 60},") for number in range(256)}
+    near = "resources1=VCPU:1&resources2=VGPU:1&group_policy=none"
     for domains in ("tree", cloud.aggregates[3:1003]):
-        yield SentRequest(
-            path, body={"requests": many, "domains": domains, "limit": 10_000}, most=400
-        )
-        for query in (
-            WANTED,
-            "resources1=VCPU:1&resources2=VGPU:1&group_policy=none",
-            groups(512),
-        ):
-            body = {"requests": {"a": query}, "domains": domains, "limit": 10_000}
-            yield SentRequest(path, body=body, most=400)
+        for requests in (many, {"a": WANTED}, {"a": near}, {"a": groups(512)}):
+            yield {"requests": requests, "domains": domains, "limit": 10_000}
 
 
 def what_if(cloud):
@@ -365,22 +337,14 @@ def what_if(cloud):
         {"uuid": uuid, "name": f"given-{number}", "inventories": {"VCPU": {"total": 8}}}
         for number, uuid in enumerate(consumers(1000))
     ]
-    place = {"requests": [{"query": WANTED, "amount": 20}] * 64}
-    for assumptions in (
-        {"release": consumers(10_000), "without": cloud.hosts[3:1003]},
-        {"providers": entries},
-        {"place": place},
-    ):
-        yield SentRequest(
-            "/treeclaim/totals", "by=tree&limit=10000", {"given": assumptions}, most=400
-        )
+    yield {"given": {"release": consumers(10_000), "without": cloud.hosts[3:1003]}}
+    yield {"given": {"providers": entries}}
+    yield {"given": {"place": {"requests": [{"query": WANTED, "amount": 20}] * 64}}}
 
 
 def survival(cloud):
     for domains in ("tree", cloud.aggregates[3:1003]):
-        yield SentRequest(
-            "/treeclaim/survival", body={"domains": domains, "limit": 10_000, "all": True}
-        )
+        yield {"domains": domains, "limit": 10_000, "all": True}
 
 
 def moves(cloud):
@@ -389,23 +353,21 @@ def moves(cloud):
         {"empty": cloud.hosts[3:1003]},
         {"fit": {"query": WANTED, "amount": 2_000_000_000}},
     ):
-        body = {"goal": goal, "max_moves": 10_000, "explain": True}
-        yield SentRequest("/treeclaim/moves", body=body)
+        yield {"goal": goal, "max_moves": 10_000, "explain": True}
 
 
-def batch(cloud, number):
+def batches(cloud):
     """A thousand hosts with something else each time."""
-    total = 2_000 + number
-    return {
-        "providers": [
-            {
-                "uuid": uuid,
-                "inventories": {name: {"total": total} for name in STOCK},
-                "traits": [TRAITS[(number + at) % len(TRAITS)]],
-            }
-            for at, uuid in enumerate(cloud.hosts[-1000:])
-        ]
-    }
+    number = next(cloud.numbers)
+    entries = [
+        {
+            "uuid": uuid,
+            "inventories": {name: {"total": 2_000 + number} for name in STOCK},
+            "traits": [TRAITS[(number + at) % len(TRAITS)]],
+        }
+        for at, uuid in enumerate(cloud.hosts[-1000:])
+    ]
+    yield {"providers": entries}
 
 
 def mix(query):
@@ -416,20 +378,15 @@ def mix(query):
     return {"requests": requests}
 
 
-def batches(cloud):
-    yield SentRequest("/treeclaim/providers", body=batch(cloud, next(cloud.numbers)))
-
-
 def claims(cloud):
     hosts = zip(consumers(1000), cloud.hosts[3000:], strict=False)
     resources = {"resources": {"VCPU": 1, "MEMORY_MB": 1}}
-    body = {consumer: claim_of({host: resources}) for consumer, host in hosts}
-    yield SentRequest("/allocations", body=body)
+    yield {consumer: claim_of({host: resources}) for consumer, host in hosts}
 
 
 CASES = {
     "GET /resource_providers": lists,
-    "GET /allocation_candidates": found,
+    "GET /allocation_candidates": searches,
     "GET /allocation_candidates/explain": explained,
     "GET /treeclaim/providers": bulk,
     "GET /treeclaim/totals": totals,
@@ -440,72 +397,42 @@ CASES = {
     "POST /treeclaim/placements": placements,
     "POST /treeclaim/providers": batches,
     "POST /treeclaim/survival": survival,
-    "POST /treeclaim/totals": what_if,
+    "POST /treeclaim/totals?by=tree&limit=10000": what_if,
 }
-"""Requests of the operations whose work grows with the cloud, at the limits that the contract and the options set."""
+"""Queries or bodies of the operations whose work grows with the cloud, at the limits that the contract and the options
+set."""
 
-
-MOST_SECONDS = 3 * LONGEST_HOLD
-"""Three times the hold that is aimed at, since machines of tests are slow and uneven. An operation that forgets to
-leave the Forest keeps it for seconds."""
+COMPLETE = {"POST /treeclaim/placements": 409}
+"""The greatest status of an operation that shows that it did its work; of the others it is 204."""
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_operations_hold_the_forest_briefly(cloud, monkeypatch, name):
-    method, _ = name.split()
+    method, target = name.split()
+    path, _, fixed_query = target.partition("?")
     # As if others always waited: alone, a question may go on, as it ends when somebody comes.
     monkeypatch.setattr(turn_module, "ALONE_PATIENCE", turn_module.PATIENCE)
-    stretches: dict[str, float] = {}
-    followed: dict[str, float] = {}
-    worked: dict[str, float] = {}
-    where = {}
-    for _ in range(TRIES):
-        for case, sent in enumerate(CASES[name](cloud)):
-            what = f"{case}: {sent.query[:60]}"
-            longest = max(stretches.get(what, 1.0), followed.get(what, 1.0))
-            if longest <= MOST_SECONDS and worked[what] <= LONGEST_STRETCH:
-                continue
-            cloud.change_shape()
-            seconds, answer = cloud.longest_hold(
-                lambda sent=sent: cloud.ask(method, sent.path, sent.query, sent.body)
-            )
-            # On a busy machine the child that answers may come to its deadline.
-            assert answer.status <= sent.most or "search_seconds" in answer.detail, answer.body
-            note(stretches, what, seconds, MOST_SECONDS)
-            note(worked, what, cloud.stretches.longest, LONGEST_STRETCH)
-            where[what] = cloud.stretches.where
-            seconds, _ = cloud.longest_hold(lambda: cloud.generation(cloud.hosts[0]))
-            if name in LONG_TO_FOLLOW:
-                seconds = 0.0
-            note(followed, what, seconds, MOST_SECONDS)
-        if not (
-            longer(stretches, MOST_SECONDS)
-            or longer(followed, MOST_SECONDS)
-            or too_long(worked, where)
-        ):
-            break
-    assert longer(stretches, MOST_SECONDS) == {}
-    assert longer(followed, MOST_SECONDS) == {}
-    assert too_long(worked, where) == {}
 
+    def cases():
+        for number, case in enumerate(CASES[name](cloud)):
+            yield f"{number}: {str(case)[:60]}", case
 
-def note(stretches, what, seconds, most):
-    """Keep the shortest time that something took, as on the machine of the bounds."""
-    seconds = on_the_machine_of_the_bounds(seconds, most)
-    stretches[what] = min(seconds, stretches.get(what, seconds))
+    def measure(case):
+        query, body = (case, None) if isinstance(case, str) else (fixed_query, case)
+        cloud.change_shape()
+        held, answer = cloud.longest_hold(cloud.ask, method, path, query, body)
+        # On a busy machine the child that answers may come to its deadline.
+        is_late = answer.status == 400 and "search_seconds" in answer.detail
+        assert is_late or answer.status <= COMPLETE.get(name, 204), answer.body
+        worked = cloud.application.longest
+        followed, _ = cloud.longest_hold(cloud.generation, cloud.hosts[0])
+        return {
+            "held": (held, MOST_SECONDS),
+            "worked": (worked, LONGEST_STRETCH),
+            "followed": (0.0 if name == LONG_TO_FOLLOW else followed, MOST_SECONDS),
+        }
 
-
-def longer(stretches, most):
-    """The operations that took longer than some seconds, with their times."""
-    return {what: seconds for what, seconds in stretches.items() if seconds > most}
-
-
-def too_long(worked, where):
-    """The operations that worked for long between two looks at a deadline, with the times and places."""
-    return {
-        what: (round(seconds, 3), *where[what])
-        for what, seconds in longer(worked, LONGEST_STRETCH).items()
-    }
+    assert excesses(cases, measure) == {}
 
 
 def test_queries_with_100_000_holds_hold_the_forest_briefly(tmp_path):
@@ -518,29 +445,24 @@ def test_queries_with_100_000_holds_hold_the_forest_briefly(tmp_path):
     named = "&from_holds=" + ",".join(uuids_of_holds(64))
     explain = "/allocation_candidates/explain"
     lacking = {"requests": [placed(["resources=VCPU:9000"], 1)], "explain": True}
+    requests = [
+        ("GET", explain, "resources=VCPU:9000&nearest=50"),
+        ("GET", explain, "resources=VCPU:9000&nearest=50" + named),
+        ("GET", "/allocation_candidates", WANTED + named),
+        ("GET", "/treeclaim/totals", "by=tree&limit=1000"),
+        ("GET", "/treeclaim/holds", "limit=1000"),
+        ("POST", "/treeclaim/placements", "", lacking),
+    ]
     with services_on_database(url, tmp_path) as (services, application):
-        cloud = Cloud(services, application, hosts.providers, None)
+        cloud = Cloud(services, application, hosts.providers)
         cloud.ask("GET", "/allocation_candidates", WANTED)
-        stretches = {}
-        for _ in range(TRIES):
-            for method, sent in (
-                ("GET", SentRequest(explain, "resources=VCPU:9000&nearest=50")),
-                ("GET", SentRequest(explain, "resources=VCPU:9000&nearest=50" + named)),
-                ("GET", SentRequest("/allocation_candidates", WANTED + named)),
-                ("GET", SentRequest("/treeclaim/totals", "by=tree&limit=1000")),
-                ("GET", SentRequest("/treeclaim/holds", "limit=1000")),
-                ("POST", SentRequest("/treeclaim/placements", body=lacking)),
-            ):
-                what = f"{sent.path} {sent.query[:50]}"
-                if stretches.get(what, 1.0) > MOST_SECONDS:
-                    seconds, answer = cloud.longest_hold(
-                        lambda method=method, sent=sent: cloud.ask(
-                            method, sent.path, sent.query, sent.body
-                        )
-                    )
-                    assert b'"held":' in answer.body or sent.path != explain
-                    note(stretches, what, seconds, MOST_SECONDS)
-    assert longer(stretches, MOST_SECONDS) == {}
+
+        def measure(request):
+            held, answer = cloud.longest_hold(cloud.ask, *request)
+            assert b'"held":' in answer.body or request[1] != explain
+            return {"held": (held, MOST_SECONDS)}
+
+        assert excesses(lambda: enumerate(requests), measure) == {}
 
 
 SOME_SECONDS = 4
@@ -552,31 +474,27 @@ LATE = re.compile("took too long|was not done")
 WITH_BODY = [operation for operation in OPERATIONS if operation.body is not None]
 
 
-@pytest.mark.parametrize("number", range(len(WITH_BODY)), ids=[o.name for o in WITH_BODY])
-def test_full_bodies_check_the_deadline(cloud, monkeypatch, number):
+@pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.name)
+def test_full_bodies_check_the_deadline(cloud, monkeypatch, operation):
     """A body that is as full as it may be is worked through with looks at the deadline.
 
     A request that takes longer than a few seconds ends at the deadline, which is as good.
     """
     store = cloud.services.store
     monkeypatch.setattr(store, "timeouts", replace(store.timeouts, write=SOME_SECONDS))
-    operation = WITH_BODY[number]
     host = cloud.hosts[4000]
-    worked: dict[str, float] = {}
-    where = {}
-    for _ in range(TRIES):
+    path = operation.path.format(
+        uuid=host, consumer_uuid=host, name="CUSTOM_FULL", resource_class="VCPU", key="FULL"
+    )
+
+    def cases():
         names = Names(tuple(cloud.hosts[4000:]), WANTED, cloud.generation(host))
-        for label, make in full_bodies(operation, names):
-            if worked.get(label, 1.0) <= LONGEST_STRETCH:
-                continue
-            path = operation.path.format(
-                uuid=host, consumer_uuid=host, name="CUSTOM_FULL", resource_class="VCPU"
-            )
-            answer = cloud.send(operation.method, path, body=make())
-            assert answer.status < 500 or LATE.search(answer.detail), answer.body[:500]
-            assert "does not validate" not in answer.body.decode(), answer.body[:500]
-            note(worked, label, cloud.stretches.longest, LONGEST_STRETCH)
-            where[label] = cloud.stretches.where
-        if not too_long(worked, where):
-            break
-    assert too_long(worked, where) == {}
+        return full_bodies(operation, names)
+
+    def measure(make):
+        answer = cloud.send(operation.method, path, body=make())
+        assert answer.status < 500 or LATE.search(answer.detail), answer.body[:500]
+        assert "does not validate" not in answer.body.decode(), answer.body[:500]
+        return {"worked": (cloud.application.longest, LONGEST_STRETCH)}
+
+    assert excesses(cases, measure) == {}
