@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places of values in requests, from the API description: an operation that is added has them without a change here."""
 
+import json
 import re
 
 from treeclaim.api.description.openapi import description
@@ -110,6 +111,11 @@ def objects(schema, name=""):
                 name: values_of_member[number % len(values_of_member)]
                 for name, values_of_member in chosen.items()
             }
+
+
+def with_number(value, number):
+    """Return a sample as JSON, with a number in all places."""
+    return json.dumps(value).replace(f'"{NUMBER}"', number).replace(NUMBER, number)
 
 
 def with_text(value, text):

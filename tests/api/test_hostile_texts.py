@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_from_bytes
 
 import pytest
 
-from tests.api.described import HOST, NUMBER, bodies, described, parameters, with_text
+from tests.api.described import HOST, bodies, described, parameters, with_number, with_text
 from tests.api.raw import require_sound, send
 from tests.bodies import add_hosts
 from tests.service import client_of, make_application
@@ -76,19 +76,17 @@ LONG_TEXTS = {
     "roles": filled("admin,member,"),
     "beyond ASCII": filled("\xc3\xa4"),
 }
-QUICK = ("markup in markup", "a version of digits")
-"""The long texts that made most work before there were bounds; the others run with all databases."""
+SLOW = LONG_TEXTS.keys() - {"markup in markup", "a version of digits"}
+"""The long texts but for those that made most work before there were bounds."""
 
-TEXTS = [
-    *(
-        pytest.param(text, id=f"{number}-{ascii(text)[:24]}")
-        for number, text in enumerate(HOSTILE)
-    ),
-    *(
-        pytest.param(text, id=kind, marks=() if kind in QUICK else pytest.mark.slow)
-        for kind, text in LONG_TEXTS.items()
-    ),
-]
+TEXTS = {f"{at}-{ascii(text)[:24]}": text for at, text in enumerate(HOSTILE)} | LONG_TEXTS
+EACH_TEXT = pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=kind, marks=pytest.mark.slow if kind in SLOW else ())
+        for kind, text in TEXTS.items()
+    ],
+)
 ACCEPTS = ["application/json", "text/html", "text/plain"]
 VERSIONS = ["1.0", "1.12", "1.25", "1.39", "1.39, treeclaim 1.0"]
 NEWEST = "1.39, treeclaim latest"
@@ -105,19 +103,10 @@ QUERIED = [
 ]
 
 
-def turn_of(text):
-    """A number of its own for each of some texts: each meets other places."""
-    return next(number for number, param in enumerate(TEXTS) if param.values[0] == text)
-
-
-def some_of(things, text, turn):
-    """All of them for a hostile text, and an eighth for a long one, another one each turn."""
-    return things if len(text) < LONG else things[turn % 8 :: 8]
-
-
-def third_of(things, turn):
-    """A third of them, another one each turn: as many places meet all of them."""
-    return things[turn % 3 :: 3]
+def share_of(places, text, share):
+    """Return a share of some places, of a long text an eighth of it; all places meet some of the texts."""
+    share *= 1 if len(text) < LONG else 8
+    return itertools.islice(places, list(TEXTS.values()).index(text) % share, None, share)
 
 
 def encoded(text):
@@ -134,78 +123,66 @@ def application(tmp_path_factory):
     return service
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@EACH_TEXT
 def test_hostile_text_in_paths_is_handled(application, text):
-    for number, operation in enumerate(some_of(OPERATIONS, text, turn_of(text))):
+    places = itertools.product(OPERATIONS, ACCEPTS, VERSIONS)
+    for operation, accept, version in share_of(places, text, 7):
         raw = re.sub(r"\{\w+\}", lambda _: text, operation.path)
-        for accept in third_of(ACCEPTS, number + turn_of(text)):
-            # Each operation at two of the versions, all of them at all versions together.
-            for version in (VERSIONS[number % len(VERSIONS)], VERSIONS[-1]):
-                body = b"{}" if operation.body is not None else None
-                answer = send(
-                    application,
-                    operation.method,
-                    raw,
-                    body=body,
-                    version=version,
-                    http_accept=accept,
-                )
-                require_sound(answer)
+        body = b"{}" if operation.body is not None else None
+        answer = send(
+            application, operation.method, raw, body=body, version=version, http_accept=accept
+        )
+        require_sound(answer)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", TEXTS)
+@EACH_TEXT
 def test_hostile_text_in_query_values_is_handled(application, text):
-    turns = itertools.count(turn_of(text))
     # Encoded, it is three times as long.
-    text = text[: LONG // 4]
-    for method, path, operation in described():
+    shorter = text[: LONG // 4]
+    places = (
+        (method, path, name, value)
+        for method, path, operation in described()
+        for name in parameters(operation)
+        for value in (shorter, f"VCPU:{shorter}", f"!in:{shorter}")
+    )
+    for method, path, name, value in share_of(places, text, 3):
         needed = b"resources=VCPU:1&" if "candidates" in path else b""
-        for name in parameters(operation):
-            for value in third_of((text, f"VCPU:{text}", f"!in:{text}"), next(turns)):
-                query = needed + f"{name}=".encode() + encoded(value)
-                require_sound(send(application, method, path, query=query, version=NEWEST))
+        query = needed + f"{name}=".encode() + encoded(value)
+        require_sound(send(application, method, path, query=query, version=NEWEST))
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@EACH_TEXT
 def test_hostile_text_in_parameter_names_and_suffixes_is_handled(application, text):
-    for number, path in enumerate(QUERIED, turn_of(text)):
-        for name in some_of(third_of(["", *SCALARS, *GROUPED, *NAMED], number), text, number):
-            given = encoded(name + text)
-            more = b"resources" + encoded(text) + b"=VCPU:1&group_policy=none&resources_A=VCPU:1&"
-            for query in (given + b"=VCPU:1", more + given + b"=" + HOST.encode()):
-                for version in VERSIONS[3:]:
-                    require_sound(send(application, "GET", path, query=query, version=version))
+    places = itertools.product(QUERIED, ["", *SCALARS, *GROUPED, *NAMED], VERSIONS[3:])
+    for path, name, version in share_of(places, text, 3):
+        given = encoded(name + text)
+        more = b"resources" + encoded(text) + b"=VCPU:1&group_policy=none&resources_A=VCPU:1&"
+        for query in (given + b"=VCPU:1", more + given + b"=" + HOST.encode()):
+            require_sound(send(application, "GET", path, query=query, version=version))
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@EACH_TEXT
 def test_hostile_text_in_bodies_is_handled(application, text):
-    turns = itertools.count(turn_of(text))
-    for method, path, operation in described():
-        for value in itertools.islice(bodies(operation), 2):
-            harmless = json.loads(
-                json.dumps(value).replace(f'"{NUMBER}"', "1").replace(NUMBER, "1")
+    places = (
+        (method, path, body)
+        for method, path, operation in described()
+        for value in itertools.islice(bodies(operation), 2)
+        for body in [text, *with_text(json.loads(with_number(value, "1")), text)]
+    )
+    for method, path, body in share_of(places, text, 6):
+        written = json.dumps(body).encode()
+        for version, accept in (("1.6", ACCEPTS[1]), (NEWEST, ACCEPTS[0])):
+            answer = send(
+                application, method, path, body=written, version=version, http_accept=accept
             )
-            for body in [text, *with_text(harmless, text)]:
-                # Each place meets some of the texts.
-                if next(turns) % (6 if len(text) < LONG else 48) == 0:
-                    written = json.dumps(body).encode()
-                    for version, accept in (("1.6", ACCEPTS[1]), (NEWEST, ACCEPTS[0])):
-                        answer = send(
-                            application,
-                            method,
-                            path,
-                            body=written,
-                            version=version,
-                            http_accept=accept,
-                        )
-                        require_sound(answer)
+            require_sound(answer)
     # Records with such names are shown whole everywhere.
     for shown in ("", *(f"/{HOST}/{part}" for part in ("traits", "aggregates", "inventories"))):
         require_sound(send(application, "GET", f"/resource_providers{shown}"))
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@EACH_TEXT
 def test_hostile_text_in_headers_is_handled(application, text):
     """A server hands over Latin-1; some let control characters through."""
     sent = text.encode("utf-8", "surrogatepass").decode("latin-1")
@@ -234,10 +211,5 @@ def test_hostile_text_in_headers_is_handled(application, text):
 def test_location_header_is_escaped(application):
     for prefix in ("/placement", "/pl\xc3\xa4 ce\n"):
         answer = send(application, "PUT", "/traits/CUSTOM_PLACE", script_name=prefix)
-        location = answer.header("location")
-        assert (
-            location
-            == "http://127.0.0.1"
-            + quote(prefix.encode("latin-1"), safe="/")
-            + "/traits/CUSTOM_PLACE"
-        )
+        host = "http://127.0.0.1" + quote(prefix.encode("latin-1"), safe="/")
+        assert answer.header("location") == f"{host}/traits/CUSTOM_PLACE"

@@ -58,14 +58,11 @@ def application(tmp_path):
 
 
 def places(value):
-    """Bodies with the number in one place, and harmless ones in the others."""
-    text = json.dumps(value)
-    parts = re.split(f'"{NUMBER}"|{NUMBER}', text)
-    marks = re.findall(f'"{NUMBER}"|{NUMBER}', text)
-    for chosen in range(len(marks)):
-        yield (
-            "".join(part + (NUMBER if at == chosen else "1") for at, part in enumerate(parts[:-1]))
-            + parts[-1]
+    """Yield bodies with the number in one place, and harmless ones in the others."""
+    before, *others = re.split(f'("{NUMBER}"|{NUMBER})', json.dumps(value))[::2]
+    for chosen in range(len(others)):
+        yield before + "".join(
+            (NUMBER if at == chosen else "1") + text for at, text in enumerate(others)
         )
 
 
