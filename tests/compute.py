@@ -2,115 +2,97 @@
 """A compute API that answers as Nova does, as far as commands ask it, and a cloud that has it."""
 
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
+
+from tests.json_server import json_server
 
 PAGE = 2
 
 
-class _Compute(BaseHTTPRequestHandler):
+class Compute:
     """Lists servers, migrations and flavors: two on a page, links to the next, all projects.
 
     Servers in `unknown` have only a uuid, as their cell does not answer.
+
+    Attributes:
+        asked: Version and `all_tenants` of each request.
+        refusals: A page after the first is refused once for each member.
     """
 
-    servers: ClassVar = ()
-    deleted: ClassVar = ()
-    unknown: ClassVar = ()
-    migrations: ClassVar[Any] = ()
-    flavors: ClassVar[Any] = ()
-    aggregates: ClassVar[Any] = ()
-    asked: ClassVar = []
-    refusals: ClassVar[list[None]] = []
-    page_size: ClassVar = PAGE
+    def __init__(self, **lists):
+        self.servers = self.deleted = self.unknown = self.migrations = ()
+        self.flavors = self.aggregates = ()
+        self.page_size = PAGE
+        self.refusals = []
+        self.asked = []
+        vars(self).update(lists)
 
-    def do_GET(self):
-        url = urlsplit(self.path)
-        query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        self.asked.append((self.headers["OpenStack-API-Version"], query.get("all_tenants")))
-        flavor = url.path.removeprefix("/flavors/").removesuffix("/os-extra_specs")
+    def respond(self, request):  # noqa: PLR0911 - a resource each
+        """Return the response to a request."""
+        self.asked.append(
+            (request.headers["OpenStack-API-Version"], request.query.get("all_tenants"))
+        )
+        flavor = request.path.removeprefix("/flavors/").removesuffix("/os-extra_specs")
         specs = {flavor["id"]: flavor["extra_specs"] for flavor in self.flavors}
-        if url.path == "/servers/detail":
-            if self.refusals and query.get("marker") is not None:
-                self.refusals.pop()
-                self._send(503, {"computeFault": {"code": 503}})
-                return
-            self._send_page("servers", url.path, list(self.servers), query)
-        elif url.path == "/servers":
-            entries: list[dict[str, Any]]
-            listed = self.deleted if query.get("status") == "SOFT_DELETED" else self.servers
-            entries = [{"id": uuid, "name": f"server {uuid}", "links": []} for uuid in listed]
-            entries += [{"id": uuid, "links": []} for uuid in self.unknown]
-            self._send_page("servers", url.path, entries, query)
-        elif url.path == "/os-migrations":
-            entries = [
-                {"id": number, "uuid": uuid, "status": status}
-                for number, (uuid, status) in enumerate(self.migrations)
-            ]
-            self._send_page("migrations", url.path, entries, query, key="uuid")
-        elif url.path == "/os-aggregates":
-            # The uuids are in the list from 2.41 on only.
-            version = self.headers["OpenStack-API-Version"] or "compute 2.1"
-            is_late = int(version.rpartition(".")[2]) >= 41
-            hidden = set() if is_late else {"uuid"}
-            entries = [
-                {name: value for name, value in aggregate.items() if name not in hidden}
-                for aggregate in self.aggregates
-            ]
-            self._send(200, {"aggregates": entries})
-        elif url.path == "/flavors/detail":
-            # The extra specs are in the list from 2.61 on only.
-            entries = [
-                {name: value for name, value in flavor.items() if name != "extra_specs"}
-                for flavor in self.flavors
-                if query.get("is_public") == "None" or flavor["os-flavor-access:is_public"]
-            ]
-            self._send_page("flavors", url.path, entries, query)
-        elif url.path == f"/flavors/{flavor}/os-extra_specs" and flavor in specs:
-            self._send(200, {"extra_specs": specs[flavor]})
-        else:
-            self._send(404, {"itemNotFound": {"code": 404}})
+        if request.path == f"/flavors/{flavor}/os-extra_specs" and flavor in specs:
+            return 200, {"extra_specs": specs[flavor]}
+        match request.path:
+            case "/servers/detail":
+                if self.refusals and "marker" in request.query:
+                    self.refusals.pop()
+                    return 503, {"computeFault": {"code": 503}}
+                return self._page("servers", request, self.servers)
+            case "/servers":
+                is_deleted = request.query.get("status") == "SOFT_DELETED"
+                listed = self.deleted if is_deleted else self.servers
+                entries = [{"id": uuid, "name": f"server {uuid}", "links": []} for uuid in listed]
+                entries += [{"id": uuid, "links": []} for uuid in self.unknown]
+                return self._page("servers", request, entries)
+            case "/os-migrations":
+                migrations = [
+                    {"id": number, "uuid": uuid, "status": status}
+                    for number, (uuid, status) in enumerate(self.migrations)
+                ]
+                return self._page("migrations", request, migrations, key="uuid")
+            case "/os-aggregates":
+                # The uuids are in the list from 2.41 on only.
+                version = request.headers["OpenStack-API-Version"] or "compute 2.1"
+                is_late = int(version.rpartition(".")[2]) >= 41
+                return 200, {"aggregates": without(self.aggregates, "" if is_late else "uuid")}
+            case "/flavors/detail":
+                # The extra specs are in the list from 2.61 on only.
+                entries = [
+                    flavor
+                    for flavor in self.flavors
+                    if request.query.get("is_public") == "None"
+                    or flavor["os-flavor-access:is_public"]
+                ]
+                return self._page("flavors", request, without(entries, "extra_specs"))
+        return 404, {"itemNotFound": {"code": 404}}
 
-    def _send_page(self, name, path, entries, query, key="id"):
-        if "marker" in query:
-            ids = [entry[key] for entry in entries]
-            entries = entries[ids.index(query["marker"]) + 1 :]
-        body = {name: entries[: self.page_size]}
-        if len(entries) > self.page_size:
-            marker = entries[self.page_size - 1][key]
-            address = f"http://{self.headers['Host']}{path}?limit=1000&marker={marker}"
-            body[f"{name}_links"] = [{"rel": "next", "href": address}]
-        self._send(200, body)
+    def _page(self, name, request, entries, key="id"):
+        ids = [entry[key] for entry in entries]
+        begin = ids.index(request.query["marker"]) + 1 if "marker" in request.query else 0
+        end = begin + self.page_size
+        body = {name: entries[begin:end]}
+        if len(entries) > end:
+            address = f"http://{request.headers['Host']}{request.path}"
+            link = f"{address}?limit=1000&marker={ids[end - 1]}"
+            body[f"{name}_links"] = [{"rel": "next", "href": link}]
+        return 200, body
 
-    def _send(self, status, body):
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
 
-    def log_message(self, *_arguments):
-        """Say nothing."""
+def without(entries, hidden):
+    """Return copies of entries that lack a member."""
+    return [{name: value for name, value in entry.items() if name != hidden} for entry in entries]
 
 
 @contextmanager
 def compute_with(servers=(), flavors=(), **lists):
-    """A compute API that lists some servers, flavors and more; yields its class and URL."""
-    lists |= {"servers": tuple(servers), "flavors": tuple(flavors), "asked": []}
-    handler = type("Compute", (_Compute,), lists)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield handler, f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    """A compute API that lists some servers, flavors and more; yields it and its URL."""
+    compute = Compute(servers=servers, flavors=flavors, **lists)
+    with json_server(compute.respond) as url:
+        yield compute, url
 
 
 def flavor_of(name, vcpus, ram, disk, *, public=True, **members):

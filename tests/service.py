@@ -2,9 +2,7 @@
 """The service as tests use it: in process, on an empty database of its own."""
 
 import configparser
-import tempfile
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import httpx
@@ -35,29 +33,6 @@ def fresh_database_on(kind, folder):
     return filled_database(kind, schema_on, folder)
 
 
-def filled_database_of(fill, folder):
-    """Put a database into a folder that has what a function writes by a client; return its URL.
-
-    The function is called once, with a client of a service on an empty database; others are copies.
-    """
-    with filled_database("sqlite", _filling(fill), folder) as url:
-        return url
-
-
-@cache
-def _filling(fill):
-    def filled(url):
-        schema_on(url)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            start_on(url, folder) as application,
-            client_of(application) as client,
-        ):
-            fill(client)
-
-    return filled
-
-
 def make_application(folder, **overrides):
     """Start the service with a fresh SQLite database and a configuration file, both in a folder.
 
@@ -81,19 +56,13 @@ def application_on(kind, folder, **overrides):
 @contextmanager
 def start_on(url, folder, **overrides):
     """The service on a database that has the schema, stopped in the end."""
-    configuration = _configuration(Path(folder), url, overrides)
-    services = start_services(configuration)
-    try:
-        yield create_application(services, configuration)
-    finally:
-        services.store.close()
+    with services_on_database(url, folder, **overrides) as (_, application):
+        yield application
 
 
-@contextmanager
 def services_on(folder, **overrides):
     """The parts of a service on a fresh SQLite database, and its application."""
-    with services_on_database(fresh_database(folder), folder, **overrides) as parts:
-        yield parts
+    return services_on_database(fresh_database(folder), folder, **overrides)
 
 
 @contextmanager

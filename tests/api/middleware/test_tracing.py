@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces, as a real OTLP collector gets them."""
 
-import threading
 import time
 import uuid
 from functools import cache
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.bodies import claim_of
+from tests.json_server import json_server
 from tests.service import HEADERS, client_of, make_application
 from treeclaim.api.middleware.tracing import Tracing
 
@@ -24,27 +23,16 @@ def collector(monkeypatch):
     """The spans that an OTLP/HTTP collector was sent."""
     spans = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            sent = self.rfile.read(int(self.headers["Content-Length"]))
-            for group in ExportTraceServiceRequest.FromString(sent).resource_spans:
-                for scope in group.scope_spans:
-                    spans.extend(scope.spans)
-            self.send_response(200)
-            self.end_headers()
+    def respond(request):
+        for group in ExportTraceServiceRequest.FromString(request.body).resource_spans:
+            for scope in group.scope_spans:
+                spans.extend(scope.spans)
+        return 200, {}
 
-        def log_message(self, *_arguments):
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-    yield spans
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with json_server(respond) as url:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+        yield spans
 
 
 def test_request_span_joins_the_trace_of_the_caller_with_its_phases(collector, tmp_path):
