@@ -19,14 +19,10 @@ from tests import authorities
 from tests.resources import MISSING
 
 _LAST_LINES = 5
-_NPM_SECONDS = 300
-_PIP_SECONDS = 1200
+_SECONDS = 1200
 """For one environment: packages may come slowly."""
+
 _PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary")
-
-
-class NotInstallableError(Exception):
-    """The packages cannot be installed; the message has the last lines of what pip said."""
 
 
 @cache
@@ -35,14 +31,8 @@ def environment_of(name, *packages):
 
     Without it the test that asks is skipped, and says so.
     """
-    folder = _base() / name
-    try:
-        with alone_in(folder):
-            if not (folder / "ready").exists():
-                _make(folder, packages)
-    except NotInstallableError as error:
-        pytest.skip(f"{MISSING}{' '.join(packages)} cannot be installed: {error}")
-    return folder
+    with _skipped_without(packages):
+        return _make_once(_base() / name, make_environment, packages)
 
 
 @cache
@@ -51,21 +41,8 @@ def node_packages(name, *packages):
 
     Without them, the test that asks is skipped, and says so.
     """
-    folder = _base() / f"node-{name}"
-    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-    with alone_in(folder):
-        if not (folder / "ready").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            result = subprocess.run(
-                command, capture_output=True, text=True, timeout=_NPM_SECONDS, check=False
-            )
-            if result.returncode:
-                pytest.skip(
-                    f"{MISSING}{' '.join(packages)} cannot be installed: {result.stderr[-500:]}"
-                )
-            (folder / "ready").touch()
-    return folder / "node_modules"
+    with _skipped_without(packages):
+        return _make_once(_base() / f"node-{name}", _make_node_packages, packages) / "node_modules"
 
 
 @cache
@@ -74,17 +51,50 @@ def peer_programs():
 
     The benchmark has them too. Without them the test that asks is skipped, and says so.
     """
-    try:
-        with alone_in(_base() / "placement"):
-            return peer_environment() / "bin"
-    except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"{MISSING}openstack-placement cannot be installed: {error}")
+    with _skipped_without(_PEER_PACKAGES[:1]):
+        return peer_environment() / "bin"
+
+
+def peer_environment() -> Path:
+    """Return the folder of the peer's virtual environment, made if it is missing.
+
+    Raises:
+        subprocess.CalledProcessError: if it cannot be made; `output` is what pip said.
+    """
+    default = _cache_folder() / "treeclaim-bench" / "placement"
+    folder = Path(os.environ.get("TREECLAIM_PEER", default))
+    return _make_once(folder, make_environment, _PEER_PACKAGES)
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 
 
 def _base():
-    cache_folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    default = cache_folder / "treeclaim-tests"
+    default = _cache_folder() / "treeclaim-tests"
     return Path(os.environ.get("TREECLAIM_TEST_ENVIRONMENTS", default))
+
+
+@contextmanager
+def _skipped_without(packages):
+    """Skip the test that asks if packages cannot be installed."""
+    try:
+        yield
+    except (subprocess.CalledProcessError, OSError) as error:
+        lines = (getattr(error, "output", None) or str(error)).splitlines()
+        told = [line for line in lines if not line.startswith("WARNING")][-_LAST_LINES:]
+        names = " ".join(packages)
+        pytest.skip(f"{MISSING}{names} cannot be installed: {' / '.join(told)}")
+
+
+def _make_once(folder, make, packages):
+    with alone_in(folder):
+        if not (folder / "ready").exists():
+            # Remains of an interrupted installation.
+            shutil.rmtree(folder, ignore_errors=True)
+            make(folder, *packages)
+            (folder / "ready").touch()
+    return folder
 
 
 @contextmanager
@@ -97,28 +107,13 @@ def alone_in(folder):
             yield
 
 
-def _make(folder, packages):
-    try:
-        make_environment(folder, *packages)
-    except subprocess.CalledProcessError as error:
-        lines = [line for line in error.output.splitlines() if not line.startswith("WARNING")]
-        raise NotInstallableError(" / ".join(lines[-_LAST_LINES:])) from error
-    (folder / "ready").touch()
-
-
-def peer_environment() -> Path:
-    """Return the folder of the peer's virtual environment, made if it is missing."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = Path(os.environ.get("TREECLAIM_PEER", base / "treeclaim-bench" / "placement"))
-    ready = folder / "ready"
-    if not ready.exists() or ready.read_text().split() != list(_PEER_PACKAGES):
-        make_environment(folder, *_PEER_PACKAGES)
-        ready.write_text("\n".join(_PEER_PACKAGES))
-    return folder
+def _make_node_packages(folder, *packages):
+    folder.mkdir(parents=True)
+    _run("npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages)
 
 
 def make_environment(folder: Path, *packages: str) -> None:
-    """Make an environment with packages anew.
+    """Make an environment with packages.
 
     By uv, which takes a second where pip takes twenty; where that cannot, because only pip knows where
     packages come from on this machine, by pip.
@@ -126,8 +121,6 @@ def make_environment(folder: Path, *packages: str) -> None:
     Raises:
         subprocess.CalledProcessError: if neither can; `output` is what pip said.
     """
-    # Remains of an interrupted installation.
-    shutil.rmtree(folder, ignore_errors=True)
     python = str(folder / "bin" / "python")
     uv = shutil.which("uv", path=Path(sys.executable).parent)
     if uv is not None:
@@ -148,6 +141,6 @@ def _run(*command: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=_PIP_SECONDS,
+        timeout=_SECONDS,
         check=True,
     )
