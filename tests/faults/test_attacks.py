@@ -5,23 +5,23 @@ Each attack is a load that goes on until the others have been answered often eno
 at what the attackers got. How long anything takes is not judged.
 """
 
-import socket
 import sqlite3
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import httpx
 import psutil
 import pytest
 
+from tests.clouds import World, WorldMaker
 from tests.clouds.bulk import write_world
-from tests.faults.harness.memory import Memory, endless, world
 from tests.peer import memory_of
 from tests.ports import free_port
+from tests.server.fronts import connect, request_of
 from tests.servers import eventually, service_environment, serving
 from treeclaim.server.processes.listening import allow_most_files
 
@@ -38,10 +38,10 @@ DEAF = 4
 
 ROUNDS = 10
 MEGABYTE = 1_000_000
-HOST = "10000000-0000-4000-8000-000000000001"
 HEADER_SECONDS = 5
 REFUSED, LONG_PROJECT = 2_000, 60_000
 """Refused questions, and the characters of each: 120 MB, if a worker kept them."""
+LOOK_SECONDS = 0.1
 MOST_READ = 64 * MEGABYTE
 """Bytes of a streamed answer without a reader; both kernels buffered fewer."""
 
@@ -73,22 +73,47 @@ class Place:
                 }
         return ports
 
-    def client(self, **headers):
-        """A client with full rights, unless headers say otherwise."""
-        return httpx.Client(base_url=self.url, headers=HEADERS | headers, timeout=CLIENT_SECONDS)
+    def client(self):
+        """A client with full rights."""
+        return httpx.Client(base_url=self.url, headers=HEADERS, timeout=CLIENT_SECONDS)
 
 
-@dataclass
-class Outcome:
-    """The statuses that attackers got, or the ends of their connections, with their numbers."""
+def world(hosts):
+    """Ordinary hosts, and a tree of which an endless question can be asked."""
+    maker = WorldMaker(5)
+    for number in range(hosts):
+        maker.add(f"host-{number}", {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000})
+    wide = maker.add("wide", {"PGPU": 8})
+    for number in range(60):
+        maker.add(f"wide-{number}", {"FPGA": 50 + number}, wide)
+    return World(f"{hosts} hosts", maker.providers, "resources=VCPU:1,MEMORY_MB:512", (10,))
 
-    seen: Counter = field(default_factory=Counter)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, what):
-        """Add an outcome."""
-        with self.lock:
-            self.seen[what] += 1
+GROUPS = "&".join(f"resources{number}=FPGA:2" for number in range(6))
+ENDLESS = f"/allocation_candidates?{GROUPS}&group_policy=none"
+"""Sixty children for each of six groups."""
+
+
+class Memory:
+    """Watches the memory of a server's processes, shared pages counted once."""
+
+    def __init__(self, process):
+        self.most = 0
+        self._process = process
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self):
+        while not self._ended.wait(LOOK_SECONDS):
+            self.most = max(self.most, memory_of(self._process))
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +134,6 @@ def place(tmp_path_factory):
     with serving(environment, folder, "--workers=1", "--threads=4") as server:
         process = psutil.Process(server.process.pid)
         place = Place(server.url, f"http://{admin}", str(file), process)
-        with place.client() as client:
-            made = client.post("/resource_providers", json={"name": "host", "uuid": HOST})
-            assert made.status_code == 200
         others_are_answered(place)
         yield place
 
@@ -130,42 +152,14 @@ def others_are_answered(place, rounds=ROUNDS):
 
 
 @contextmanager
-def repeated(place, ask):
-    """Let clients ask again and again until the end of the block."""
-    outcome, ended, begun = Outcome(), threading.Event(), threading.Semaphore(0)
-
-    def work():
-        with place.client() as client:
-            while not ended.is_set():
-                begun.release()
-                outcome.note(ask(client))
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(ATTACKERS)]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        assert begun.acquire(timeout=CLIENT_SECONDS)
-    try:
-        yield outcome
-    finally:
-        ended.set()
-    for thread in threads:
-        thread.join(2 * CLIENT_SECONDS)
-        assert not thread.is_alive(), "an attacker never got an answer"
-
-
-@contextmanager
-def connections(place, number, data, address=None, received=None):
-    """Open connections that send some bytes and then nothing; yield them."""
+def connections(place, number, path, headers=HEADERS, received=None):
+    """Open connections that send a request and then nothing; yield them."""
     allow_most_files()
+    data = request_of("GET", path, headers)
     with ExitStack() as stack:
         opened = []
         for _ in range(number):
-            client = stack.enter_context(socket.socket())
-            if received is not None:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
-            client.settimeout(CLIENT_SECONDS)
-            client.connect(address or place.address)
+            client = stack.enter_context(connect(place.address, received, CLIENT_SECONDS))
             client.sendall(data)
             opened.append(client)
         yield opened
@@ -182,37 +176,18 @@ def end_of(client, most):
 
 
 @contextmanager
-def ended_by_the_service(place, number, data, **how):
-    """Connections of which all are closed by the service in the end; yields how."""
-    outcome = Outcome()
-    with connections(place, number, data, **how) as opened:
-        yield outcome
-        for client in opened:
-            end = end_of(client, MEGABYTE)
-            outcome.note(int(end.split()[1]) if end else "closed")
-
-
-@contextmanager
 def deaf(place):
     """Streamed answers without an end, of which nobody reads a byte."""
-    head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
-    request = f"GET {endless(1)} HTTP/1.1\r\nHost: a\r\n{head}\r\n".encode()
-    outcome = Outcome()
-    with connections(place, DEAF, request, received=4096) as opened:
-        yield outcome
+    outcomes = []
+    with connections(place, DEAF, ENDLESS, received=4096) as opened:
+        yield outcomes
         ports = {client.getsockname()[1] for client in opened}
         # A client that reads again before that is no attacker.
         # To look through all connections of a process takes as long as the pause.
         eventually(lambda: not ports & place.ports_of_clients(), "they are given up", 300, 0.5)
         for client in opened:
             end = end_of(client, MOST_READ)
-            outcome.note(int(end.split()[1]) if end else "closed")
-
-
-def silent_at_the_probes(place):
-    """Connections to the listener of probes, without a byte."""
-    url = httpx.URL(place.admin)
-    return ended_by_the_service(place, 300, b"", address=(url.host, url.port))
+            outcomes.append(int(end.split()[1]) if end else "closed")
 
 
 @contextmanager
@@ -221,81 +196,56 @@ def watchers_of_many_trees(place):
     with closing(sqlite3.connect(place.database)) as database:
         result = database.execute("SELECT uuid FROM resource_providers LIMIT 1700").fetchall()
     trees = ",".join(row[0] for row in result)
-    headers = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    request = f"GET /treeclaim/changes?in_tree=in:{trees} HTTP/1.1\r\nHost: a\r\n{head}"
-    data, outcome = f"{request}Accept: text/event-stream\r\n\r\n".encode(), Outcome()
-    with connections(place, 990, data) as opened:
+    path, outcomes = f"/treeclaim/changes?in_tree=in:{trees}", []
+    with connections(place, 990, path, HEADERS | {"accept": "text/event-stream"}) as opened:
         for client in opened:
             result = client.recv(64)
-            outcome.note(int(result.split()[1]) if result else "closed")
-        yield outcome
-
-
-@contextmanager
-def locked(place):
-    """Somebody outside holds the database's lock while more clients write than there are threads."""
-    with closing(sqlite3.connect(place.database, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
-        with repeated(place, write) as outcome:
-            eventually(lambda: outcome.seen[503] >= ATTACKERS, "writes are refused")
-            yield outcome
-            holder.rollback()
-
-
-def write(client):
-    """Make a provider; who is told to come again is told when."""
-    made = client.post("/resource_providers", json={"name": str(uuid.uuid4())})
-    assert made.status_code != 503 or int(made.headers["retry-after"]) > 0
-    return made.status_code
+            outcomes.append(int(result.split()[1]) if result else "closed")
+        yield outcomes
 
 
 @contextmanager
 def refused_callers(place):
     """Callers without a right, each with another project of the greatest length."""
-    headers = {"x-auth-token": "nobody"}
-    with repeated(place, lambda client: ask_for_long_project(client, headers)) as outcome:
-        eventually(lambda: outcome.seen[403] >= REFUSED, "questions are refused")
-        yield outcome
+    outcomes, ended = [], threading.Event()
 
+    def work():
+        with place.client() as client:
+            client.headers["x-auth-token"] = "nobody"
+            while not ended.is_set():
+                project = uuid.uuid4().hex.ljust(LONG_PROJECT, "x")
+                outcomes.append(client.get(f"/usages?project_id={project}").status_code)
 
-def ask_for_long_project(client, headers):
-    project = uuid.uuid4().hex.ljust(LONG_PROJECT, "x")
-    return client.get(f"/usages?project_id={project}", headers=headers).status_code
-
-
-@dataclass(frozen=True)
-class Attack:
-    """An attack.
-
-    Attributes:
-        begin: Returns its context.
-        outcomes: Responses to attackers: clear refusals.
-        megabytes: How much larger the service may be meanwhile; children have a budget of their own.
-    """
-
-    begin: Callable
-    outcomes: frozenset
-    megabytes: int = 300
+    with ThreadPoolExecutor(ATTACKERS) as pool:
+        attackers = [pool.submit(work) for _ in range(ATTACKERS)]
+        try:
+            eventually(lambda: outcomes.count(403) >= REFUSED, "questions are refused")
+            yield outcomes
+        finally:
+            ended.set()
+        for attacker in attackers:
+            attacker.result(2 * CLIENT_SECONDS)
 
 
 ATTACKS = {
-    "answers that nobody reads": Attack(deaf, frozenset({200, 503, "closed"}), 900),
-    "silent connections of probes": Attack(silent_at_the_probes, frozenset({"closed"})),
-    "refused callers of long projects": Attack(refused_callers, frozenset({403}), 60),
-    "watchers of many trees": Attack(watchers_of_many_trees, frozenset({200, 503}), 200),
-    "a lock that is held outside": Attack(locked, frozenset({503, 200})),
+    "answers that nobody reads": (deaf, {200, 503, "closed"}, 900),
+    "refused callers of long projects": (refused_callers, {403}, 60),
+    "watchers of many trees": (watchers_of_many_trees, {200, 503}, 200),
 }
+"""The context of an attack, the clear refusals that it may get, and by how many MB the service may grow meanwhile.
+Children have a budget of their own."""
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-def test_attack_is_refused_within_memory_while_others_are_answered(place, attack):
+@pytest.mark.parametrize(("attack", "refusals", "megabytes"), ATTACKS.values(), ids=ATTACKS)
+def test_attack_is_refused_within_memory_while_others_are_answered(
+    place, attack, refusals, megabytes
+):
     before = memory_of(place.process)
     with Memory(place.process) as memory:
-        with attack.begin(place) as outcome:
+        with attack(place) as outcomes:
             others_are_answered(place)
         # On a slow machine some are told to come again later, but never all.
-        assert set(outcome.seen) & attack.outcomes, outcome.seen
-        assert set(outcome.seen) <= attack.outcomes | {503}, outcome.seen
-    assert memory.most - before < attack.megabytes * MEGABYTE
+        assert set(outcomes) & refusals, Counter(outcomes)
+        assert set(outcomes) <= refusals | {503}, Counter(outcomes)
+    assert memory.most - before < megabytes * MEGABYTE
     others_are_answered(place, rounds=1)

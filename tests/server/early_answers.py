@@ -5,11 +5,12 @@ Contract page 00, section 4: the connection stays usable, or the answer says tha
 """
 
 import re
-import socket
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 
-from tests.server.fronts import receive
+from tests.server.fronts import Answer
 from treeclaim.api.routes import OPERATIONS
 
 LATE = 0.005
@@ -68,8 +69,8 @@ def _refusals():
 CASES = (*_operations(), *_refusals())
 
 
-class KeptConnection:
-    """A connection that may be closed only if the answer before said so.
+class KeptConnection(HTTPConnection):
+    """A connection that may be closed only if the answer before said so; the next request opens another one.
 
     Attributes:
         opened: How often it was opened.
@@ -77,42 +78,27 @@ class KeptConnection:
 
     def __init__(self, address, prefix=""):
         """Connect with the first request."""
+        super().__init__(address[0], address[1], timeout=60)
         self.opened = 0
-        self._address, self._prefix = address, prefix
-        self._socket = None
+        self._prefix = prefix
 
-    def __enter__(self):
-        return self
+    def connect(self):
+        """Connect, and count it."""
+        super().connect()
+        self.opened += 1
 
-    def __exit__(self, *_):
-        self._close()
-
-    def _close(self):
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def ask(self, case, length=None):
-        """Send a request, its body late and in pieces; return the answer."""
-        if self._socket is None:
-            self._socket = socket.create_connection(self._address, timeout=60)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.opened += 1
-        lines = [f"{case.method} {self._prefix}{case.path} HTTP/1.1", "Host: localhost"]
-        lines += [f"{name}: {value}" for name, value in case.headers.items()]
-        lines.append(f"Content-Length: {length or len(case.body)}")
-        self._socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+    def ask(self, case):
+        """Send a request, its body late and in pieces; return the answer and its body."""
+        headers = case.headers | {"Content-Length": len(case.body)}
+        self.request(case.method, self._prefix + case.path, headers=headers)
         time.sleep(LATE)
         size = -(-len(case.body) // _PIECES)
         for begin in range(0, len(case.body), size):
-            self._socket.sendall(case.body[begin : begin + size])
+            self.send(case.body[begin : begin + size])
             time.sleep(_PAUSE)
-        answer = receive(self._socket, case.method)
-        assert answer is not None, f"{case}: closed without an answer"
-        assert answer.is_complete, f"{case}: {answer.status}"
-        if answer.says_close:
-            self._close()
-        return answer
+        answer = self.getresponse()
+        says_close = answer.will_close
+        return Answer(answer.status, answer.headers, answer.read(), True, says_close)
 
 
 def judge(address, prefix="", *, keeps):
@@ -123,7 +109,7 @@ def judge(address, prefix="", *, keeps):
         prefix: Prefix of its paths.
         keeps: Whether the server keeps connections at all.
     """
-    with KeptConnection(address, prefix) as connection:
+    with closing(KeptConnection(address, prefix)) as connection:
         for case in CASES:
             answer = connection.ask(case)
             assert case.status in {None, answer.status}, (case.method, case.path, answer.status)

@@ -75,12 +75,7 @@ class Running:
 
     def connect(self, received=None):
         """A new connection, with so many bytes of room for what it does not read."""
-        client = socket.socket()
-        if received is not None:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
-        client.settimeout(CLIENT_SECONDS)
-        client.connect(self.address)
-        return client
+        return connect(self.address, received)
 
     def ask(self, data=HELLO):
         """The answer to one request on a new connection."""
@@ -97,6 +92,25 @@ def running(application=hello, threads=2, backlog=2048, tls=None, port=0, **limi
         yield server
     finally:
         server.stop()
+
+
+def connect(address, received=None, seconds=CLIENT_SECONDS):
+    """Connect; the kernel keeps so many bytes of what the client does not read."""
+    client = socket.socket()
+    if received is not None:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
+    client.settimeout(seconds)
+    client.connect(address)
+    return client
+
+
+def request_of(method, path, headers=None, body=None, version="1.1"):
+    """The bytes of a request; a body brings its length."""
+    fields = {"Host": "localhost"} | (headers or {})
+    if body is not None:
+        fields["Content-Length"] = len(body)
+    lines = [f"{method} {path} HTTP/{version}", *(f"{name}: {fields[name]}" for name in fields)]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + (body or b"")
 
 
 class Answer(NamedTuple):

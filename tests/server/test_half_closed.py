@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.api.resources.extension.watchers import place_on
-from tests.server.fronts import everything, running
+from tests.api.resources.extension.clouds import EXTENDED
+from tests.api.resources.extension.watchers import EVENTS, PATH, place_on
+from tests.server.fronts import everything, request_of, running
 from tests.servers import eventually
+from tests.service import HEADERS
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer by which the server finds out whether somebody reads."""
@@ -54,17 +56,12 @@ def connected(application, **limits):
         yield client
 
 
-def request(path, body=b"", *lines):
-    head = "\r\n".join((f"PUT {path} HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", *lines))
-    return head.encode() + b"\r\n\r\n" + body
-
-
 @pytest.mark.parametrize("count", [1, 2, 20])
 def test_requests_before_half_close_are_answered_in_order(count):
     echo = Echo()
     with connected(echo) as client:
         paths = [f"/{number}" for number in range(count)]
-        client.sendall(b"".join(request(path, b"!") for path in paths))
+        client.sendall(b"".join(request_of("PUT", path, body=b"!") for path in paths))
         client.shutdown(socket.SHUT_WR)
         answers = everything(client).replace(CONTINUE, b"").split(b"HTTP/1.1 200 OK")[1:]
     assert [answer.rpartition(b"\r\n\r\n")[2].decode() for answer in answers] == [
@@ -75,7 +72,7 @@ def test_requests_before_half_close_are_answered_in_order(count):
 
 def test_invalid_request_before_half_close_is_answered_with_400():
     with connected(Echo()) as client:
-        client.sendall(request("/first") + b"this is no HTTP\r\n\r\n")
+        client.sendall(request_of("PUT", "/first") + b"this is no HTTP\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
         data = everything(client).replace(CONTINUE, b"")
     assert data.count(b"HTTP/1.1 ") == 2
@@ -86,7 +83,7 @@ def test_invalid_request_before_half_close_is_answered_with_400():
     "begun",
     [
         b"PUT / HTTP/1.1\r\nHost: a\r\n",
-        request("/", b"half of it")[:-5],
+        request_of("PUT", "/", body=b"half of it")[:-5],
         b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhal",
         b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
         b"",
@@ -105,11 +102,7 @@ def test_incomplete_request_is_dropped_at_half_close(begun):
 
 def test_event_stream_ends_cleanly_for_half_closed_client(tmp_path):
     with place_on("sqlite", tmp_path) as place, place.server.connect() as client:
-        head = (
-            "GET /treeclaim/changes HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n"
-            "X-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39, treeclaim 1.0\r\n\r\n"
-        )
-        client.sendall(head.encode())
+        client.sendall(request_of("GET", PATH, HEADERS | EXTENDED | EVENTS))
         begun = client.recv(1 << 16)
         assert b" 200 " in begun.partition(b"\r\n")[0]
         client.shutdown(socket.SHUT_WR)
@@ -135,7 +128,7 @@ class Streaming(Echo):
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_streamed_response_is_complete_after_half_close(version):
     with connected(Streaming()) as client:
-        client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
+        client.sendall(request_of("GET", "/", version=version))
         client.shutdown(socket.SHUT_WR)
         data = everything(client)
     assert data.count(b"x") == PIECES * len(PIECE)
@@ -156,7 +149,7 @@ def test_http_client_ignores_the_interim_response():
 @pytest.mark.parametrize(("version", "count"), [("1.0", 0), ("1.1", 1)])
 def test_interim_response_is_sent_once_and_only_to_http_1_1(version, count):
     with connected(Echo()) as client:
-        client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
+        client.sendall(request_of("GET", "/", version=version))
         client.shutdown(socket.SHUT_WR)
         data = everything(client)
     assert data.startswith(CONTINUE * count + b"HTTP/1.1 200 OK")
@@ -168,7 +161,7 @@ def test_interim_response_is_not_sent_inside_a_response():
     for _ in range(100):
         echo = Echo(waits=False)
         with connected(echo) as client:
-            client.sendall(request("/", b"!"))
+            client.sendall(request_of("PUT", "/", body=b"!"))
             client.shutdown(socket.SHUT_WR)
             data = everything(client)
         assert data.replace(CONTINUE, b"", 1).startswith(b"HTTP/1.1 200 OK")

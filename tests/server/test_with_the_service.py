@@ -3,13 +3,14 @@
 
 import json
 import uuid
+from contextlib import closing
 
 import pytest
 
 from tests.bodies import claim_of
 from tests.budgets import traced_memory
 from tests.server.early_answers import Case, KeptConnection, judge
-from tests.server.fronts import running
+from tests.server.fronts import request_of, running
 from tests.server.fuzzing import attack
 from tests.servers import eventually
 from tests.service import HEADERS, make_application
@@ -37,7 +38,7 @@ def test_early_response_keeps_the_connection_usable(server):
 def test_oversized_body_closes_the_connection_with_a_header(server, status):
     headers = {"Content-Type": "application/json"} | (HEADERS if status == 413 else {})
     case = Case("POST", "/resource_providers", headers, b"x" * 300_000, status)
-    with KeptConnection(server.address) as connection:
+    with closing(KeptConnection(server.address)) as connection:
         for number in range(3):
             answer = connection.ask(case)
             assert (answer.status, answer.says_close) == (status, True)
@@ -81,7 +82,7 @@ def test_claim_memory_is_released_with_its_response(server, amount):
         for number in range(200)
     }
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
-    with KeptConnection(server.address) as connection:
+    with closing(KeptConnection(server.address)) as connection:
         connection.ask(case("POST", "/resource_providers", {"name": host, "uuid": host}))
         connection.ask(case("PUT", f"/resource_providers/{host}/inventories", stock))
         small = claims[str(uuid.UUID(int=0))] | {"mappings": {f"_{'A' * 60}": [host] * 4_000}}
@@ -105,10 +106,8 @@ def test_claim_memory_is_released_with_its_response(server, amount):
 @pytest.mark.slow
 def test_request_memory_is_released_when_its_client_disconnects(server):
     body = b'{"traits": ["%b"]}' % (b"x" * (LONG - 100))
-    head = "PUT /resource_providers/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601/traits HTTP/1.1\r\n"
-    given = HEADERS | {"Content-Type": "application/json", "Content-Length": str(len(body))}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    data = f"{head}Host: a\r\n{lines}\r\n".encode() + body
+    path = "/resource_providers/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601/traits"
+    data = request_of("PUT", path, HEADERS | {"Content-Type": "application/json"}, body)
 
     def hang_up(count):
         for _ in range(count):

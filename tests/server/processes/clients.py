@@ -6,6 +6,7 @@ import threading
 
 import httpx
 
+from tests.server.fronts import request_of
 from tests.service import HEADERS
 
 CLIENTS = 4
@@ -65,19 +66,15 @@ class HalfSentRequest:
             self._client = self._trusting.wrap_socket(
                 self._client, server_hostname=self._address[0]
             )
-        headers = HEADERS | {
-            "host": "a",
-            "content-type": "application/json",
-            "content-length": "15",
-        }
-        lines = [f"{name}: {value}" for name, value in headers.items()]
-        head = "\r\n".join(["POST /resource_providers HTTP/1.1", *lines, "", '{"name":'])
-        self._client.sendall(head.encode())
+        headers = HEADERS | {"content-type": "application/json"}
+        request = request_of("POST", "/resource_providers", headers, b'{"name":"slow"}')
+        self._client.sendall(request[:-7])
+        self._left = request[-7:]
         return self
 
     def finish(self):
         """Send the rest; return the first line of the response."""
-        self._client.sendall(b'"slow"}')
+        self._client.sendall(self._left)
         return self._client.makefile("rb").readline()
 
     def __exit__(self, *_):
