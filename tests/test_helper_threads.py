@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thread whose body raises goes on, and its failure is counted."""
 
-import logging
 import threading
 from queue import SimpleQueue
 from typing import Any, cast
@@ -10,7 +9,6 @@ import pytest
 
 from treeclaim import helper_threads
 from treeclaim.admin.capacity import Meter
-from treeclaim.log_queue import LogQueue, QueuedHandler
 from treeclaim.server.http.pool import ThreadPool
 from treeclaim.store import DatabaseSettings, Store
 
@@ -97,19 +95,3 @@ def test_metrics_thread_survives_a_failure(failures, monkeypatch):
     Measuring(cast("Any", None), [], {}, None).start()
     assert work.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "capacity"
-
-
-def test_log_thread_survives_a_failure(failures, monkeypatch):
-    target = QueuedHandler(logging.NullHandler())
-    write = FailsFirst(ValueError())
-    monkeypatch.setattr(target, "write", write)
-    queue = LogQueue()
-    thread = helper_threads.start_helper_thread("log", queue.run)
-    record = logging.LogRecord("some", logging.INFO, "file", 1, "a line", None, None)
-    queue.put(target, record)
-    assert failures.get(timeout=SECONDS) == "log"
-    queue.put(target, record)
-    assert write.again.wait(SECONDS)
-    queue.close()
-    thread.join(SECONDS)
-    assert not thread.is_alive()

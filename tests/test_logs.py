@@ -20,7 +20,6 @@ from treeclaim import config, helper_threads
 from treeclaim.api.middleware.layers import _target
 from treeclaim.log_lines import OneLine, RequestRecord, _clean
 from treeclaim.log_queue import QUEUE_BYTES, LogQueue, QueuedHandler, RawStream
-from treeclaim.logs import LOG_FILE
 from treeclaim.model.names import one_line
 
 HOSTILE = st.text(
@@ -165,30 +164,6 @@ def test_process_can_exit_while_it_logs():
         capture_output=True,
     )
     assert ended.returncode == 3, ended.stderr
-
-
-WRITES_A_LOG = """
-import logging
-from treeclaim import config, logs
-
-logs.set_up_logging(config.load(config_files=[]).options, "treeclaim")
-logging.getLogger("treeclaim").warning("a line")
-"""
-
-
-@pytest.mark.slow
-def test_log_folder_gets_one_file_for_any_start_command(tmp_path):
-    (tmp_path / "begun.py").write_text(WRITES_A_LOG)
-    environment = os.environ | {
-        "OS_PLACEMENT_DATABASE__CONNECTION": "sqlite://",
-        "OS_DEFAULT__LOG_DIR": str(tmp_path / "log"),
-    }
-    (tmp_path / "log").mkdir()
-    for begun in (["-c", WRITES_A_LOG], ["begun.py"], ["-m", "begun"]):
-        subprocess.run(
-            [sys.executable, *begun], env=environment, cwd=tmp_path, timeout=60, check=True
-        )
-    assert [path.name for path in (tmp_path / "log").iterdir()] == [LOG_FILE]
 
 
 @pytest.fixture(params=["pipe", "socket"])

@@ -36,13 +36,6 @@ def test_too_few_threads_give_a_warning_at_start(tmp_path, threads, number):
 
 
 @pytest.mark.slow
-def test_reported_thread_count_has_precedence_over_the_option(tmp_path):
-    (tmp_path / "uwsgi.py").write_text('opt = {"threads": b"2"}\n')
-    (few,) = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS="8")
-    assert "This process runs requests in 2 threads" in few
-
-
-@pytest.mark.slow
 def test_server_without_threads_gives_no_warning(tmp_path):
     (tmp_path / "uwsgi.py").write_text("opt = {}\n")
     assert warnings_at_start(tmp_path) == []

@@ -24,11 +24,6 @@ class Holding:
         assert self.ends.wait(SECONDS)
 
 
-def wait_for(others):
-    """A job that ends when as many run as the barrier wants."""
-    others.wait(SECONDS)
-
-
 def test_jobs_beyond_the_threads_wait_in_order_and_beyond_the_queue_are_refused():
     pool = ThreadPool(2, most_waiting=3)
     holding = [Holding(), Holding()]
@@ -42,24 +37,6 @@ def test_jobs_beyond_the_threads_wait_in_order_and_beyond_the_queue_are_refused(
     holding[0].ends.set()
     assert [result.get(timeout=SECONDS) for _ in range(4)] == [0, 1, 2, "the rest of another"]
     holding[1].ends.set()
-
-
-def test_each_job_runs_once_with_concurrent_producers():
-    pool = ThreadPool(4, most_waiting=10_000)
-    done = SimpleQueue()
-    each = 500
-
-    def offer(first):
-        for number in range(first, first + each):
-            assert pool.offer(partial(done.put, number))
-
-    offering = [threading.Thread(target=offer, args=(each * n,)) for n in range(4)]
-    for thread in offering:
-        thread.start()
-    found = sorted(done.get(timeout=SECONDS) for _ in range(4 * each))
-    assert found == list(range(4 * each))
-    for thread in offering:
-        thread.join()
 
 
 def test_idle_thread_releases_its_last_job():
