@@ -9,6 +9,6 @@ has the scripts, and after CHESS, which has the bound.
 
 `frontier.py` leaves out schedules that differ only in the order of independent statements.
 
-`worlds.py` has the table of all that writes; `python -m tests.store.schedules` explores without
-a limit, or replays one schedule.
+`worlds.py` has the table of all that writes. A schedule that went wrong is described with its choices, by which
+`Exploration.replay` runs it again.
 """

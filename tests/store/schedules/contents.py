@@ -69,10 +69,14 @@ _ROW = {
 
 
 def query_of_all(kind, tables):
-    """Return a query for the rows of all tables as texts, without their times."""
+    """Return a query for the rows of all tables as texts; of other times than those of rows, whether they are set."""
     queries = []
     for table in tables:
-        columns = [column.name for column in table.c if not isinstance(column.type, sa.DateTime)]
+        columns = [
+            f"{column.name} IS NULL" if isinstance(column.type, sa.DateTime) else column.name
+            for column in table.c
+            if column.name not in {"created_at", "updated_at"}
+        ]
         row = _ROW[kind].format(", ".join(columns))
         queries.append(f"SELECT '{table.name}', {row} FROM {table.name}")
     return " UNION ALL ".join(queries)

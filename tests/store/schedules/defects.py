@@ -4,12 +4,11 @@
 Most were in the store once. Whoever makes exploration cheaper shows with them that nothing is lost.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tests.store.schedules.world import Operation, World, script
+from tests.store.schedules.world import Operation, World
 from tests.store.schedules.worlds import HOST, WORLDS
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
@@ -25,17 +24,22 @@ class Defect:
 
     Attributes:
         name: The defect.
-        plant: Makes the change, with a `MonkeyPatch` and a place.
         world: Where it shows.
         scripts: To which clients.
+        patch: Module, attribute and value that make the change; empty if the defect is in the clients.
         databases: On which databases.
     """
 
     name: str
-    plant: Callable
     world: World
     scripts: tuple[str, ...]
+    patch: tuple = ()
     databases: tuple[str, ...] = ("postgresql", "mariadb")
+
+    def plant(self, patch):
+        """Make the change with a `MonkeyPatch`."""
+        if self.patch:
+            patch.setattr(*self.patch)
 
 
 _GENERATION = sa.select(tables.resource_providers.c.generation).where(
@@ -56,32 +60,10 @@ def _without_lock(statement):
     return copy
 
 
-def _new_consumers_are_not_locked(patch, _place):
-    patch.setattr(consumers, "lock_missing", lambda *_: None)
-
-
-def _known_consumers_are_not_locked(patch, _place):
-    patch.setattr(consumers, "_LOCK", _without_lock(consumers._LOCK))
-
-
-def _providers_are_not_locked(patch, _place):
-    patch.setattr(provider_rows, "_LOCK_IN_ORDER", _without_lock(provider_rows._LOCK_IN_ORDER))
-
-
-def _classes_are_not_locked(patch, _place):
-    patch.setattr(resource_classes, "_LOCKED", _without_lock(resource_classes._LOCKED))
-
-
-def _classes_are_deleted_by_id(patch, _place):
-    by_id = sa.delete(tables.resource_classes).where(
-        tables.resource_classes.c.id == sa.bindparam("class_id"),
-        sa.bindparam("known_name") == sa.bindparam("known_name"),
-    )
-    patch.setattr(resource_classes, "_DELETE", by_id)
-
-
-def _nothing(_patch, _place):
-    """The defect is in the clients."""
+_DELETE_BY_ID = sa.delete(tables.resource_classes).where(
+    tables.resource_classes.c.id == sa.bindparam("class_id"),
+    sa.bindparam("known_name") == sa.bindparam("known_name"),
+)
 
 
 def _count_in_two_transactions(session):
@@ -95,49 +77,48 @@ def _raise(transaction, generation):
     transaction.touch_providers([1])
 
 
-def _counters():
-    world = World("counters")
-    world.provider(HOST, VCPU=8)
-    world.add(script("count", Operation((), _count_in_two_transactions)))
+def world_of_counters(operation):
+    """A host, and a client "count"."""
+    world = World("counters", "host: {VCPU: 8}")
+    world.add({"count": operation})
     return world
 
 
 DEFECTS = (
     Defect(
         "new consumers are not locked",
-        _new_consumers_are_not_locked,
         WORLDS["claims-absent"],
         ("put-null", "post-exchange"),
+        (consumers, "lock_missing", lambda *_: None),
     ),
     Defect(
         "known consumers are not locked",
-        _known_consumers_are_not_locked,
         WORLDS["claims-present"],
         ("move", "put-empty"),
+        (consumers, "_LOCK", _without_lock(consumers._LOCK)),
     ),
     Defect(
         "providers are not locked",
-        _providers_are_not_locked,
         WORLDS["claims-absent"],
         ("put-null", "put-other"),
+        (provider_rows, "_LOCK_IN_ORDER", _without_lock(provider_rows._LOCK_IN_ORDER)),
     ),
     Defect(
         "classes are not locked",
-        _classes_are_not_locked,
         WORLDS["classes-free"],
         ("add-inventory", "delete-class"),
+        (resource_classes, "_LOCKED", _without_lock(resource_classes._LOCKED)),
     ),
     Defect(
         "classes are deleted by id",
-        _classes_are_deleted_by_id,
         WORLDS["classes-free"],
         ("delete-class", "swap-class"),
+        (resource_classes, "_DELETE", _DELETE_BY_ID),
     ),
     Defect(
         "what is written was read in another transaction",
-        _nothing,
-        _counters(),
+        world_of_counters(Operation(None, _count_in_two_transactions)),
         ("count", "count"),
-        ("sqlite", "postgresql", "mariadb"),
+        databases=("sqlite", "postgresql", "mariadb"),
     ),
 )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tries the schedules of some scripts, and judges what comes of each by the serial orders."""
 
+import textwrap
+from collections import Counter
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -12,7 +14,6 @@ from tests.store.schedules.frontier import Frontier, Watch
 from tests.store.schedules.observations import Observations
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
-from tests.store.schedules.scripts import written
 from tests.store.schedules.sessions import LIMIT
 from treeclaim.store.feed import shards
 from treeclaim.store.writes import retries
@@ -220,8 +221,8 @@ class Exploration:
         if outcome.after.overbooked:
             expected = frozenset().union(*(reason.after.overbooked for reason in self.serial))
             reasons += [
-                f"more is in use than there is of {name} on {provider}"
-                for provider, name in sorted(outcome.after.overbooked - expected)
+                f"more is in use than there is of class {class_id} on {provider}"
+                for provider, class_id in sorted(outcome.after.overbooked - expected)
             ]
         alike = (outcome.results, outcome.after.picture)
         if all(
@@ -232,10 +233,26 @@ class Exploration:
         return tuple(reasons)
 
 
+def describe(case, failure):
+    """Return the steps of a failing schedule, its outcome, and how those of serial orders differ."""
+    lines = [f"{case.name}, on {case.database}", f"Choices: {failure.course.choices}"]
+    for step in failure.course.steps:
+        statement = textwrap.shorten(step.statement, 100, placeholder=" ...")
+        lines.append(f"s{step.session + 1}{' waits for' if step.waited else ':'} {statement}")
+    lines += [f"WRONG: {reason}" for reason in failure.reasons]
+    lines += [f"Answered: {results}" for results in failure.outcome.results]
+    for serial in dict.fromkeys(failure.serial):
+        lines += [f"A serial order answers: {results}" for results in serial.results]
+        mine, others = (Counter(outcome.after.picture) for outcome in (failure.outcome, serial))
+        lines += [f"    - {row}" for row in sorted((others - mine).elements())]
+        lines += [f"    + {row}" for row in sorted((mine - others).elements())]
+    return "\n".join(lines)
+
+
 def explore(place, cases):
-    """Explore some cases; fail with the script of the first schedule that goes wrong."""
+    """Explore some cases; fail with a description of the first schedule that goes wrong."""
     for case in cases:
         exploration = Exploration(place, case)
         for failure in exploration.failures():
-            pytest.fail(written(case, failure), pytrace=False)
+            pytest.fail(describe(case, failure), pytrace=False)
         assert exploration.count

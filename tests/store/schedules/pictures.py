@@ -1,196 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contents of the database after a schedule, by names instead of ids, and their invariants."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from treeclaim.forest.table.forest import Forest
-from treeclaim.store.schema.tables import (
-    aggregate_names,
-    allocations,
-    conditions,
-    consumer_types,
-    consumers,
-    draws,
-    hold_projects,
-    holds,
-    inventories,
-    mixes,
-    projects,
-    requests,
-    resource_classes,
-    resource_provider_aggregates,
-    resource_provider_traits,
-    resource_providers,
-    users,
-)
+from treeclaim.store.schema import tables
 
 _STALE = "a reader of the feed does not know what is there"
 
-_ALLOCATIONS = (
-    sa.select(
-        allocations.c.consumer_id,
-        allocations.c.resource_provider_id,
-        allocations.c.resource_class_id,
-        allocations.c.used,
-        inventories.c.id.label("inventory"),
-        consumers.c.id.label("consumer"),
-    )
-    .outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id)
-    .outerjoin(
-        inventories,
-        sa.and_(
-            inventories.c.resource_provider_id == allocations.c.resource_provider_id,
-            inventories.c.resource_class_id == allocations.c.resource_class_id,
-        ),
-    )
+_NAMED = {
+    "provider_id": (tables.resource_providers, "uuid"),
+    "class_id": (tables.resource_classes, "name"),
+    "trait_id": (tables.traits, "name"),
+    "aggregate_id": (tables.placement_aggregates, "uuid"),
+    "project_id": (tables.projects, "external_id"),
+    "user_id": (tables.users, "external_id"),
+    "consumer_type_id": (tables.consumer_types, "name"),
+}
+"""Tables and names of the rows that columns refer to, by the ends of the columns' names."""
+
+_SHOWN = (
+    tables.resource_providers,
+    tables.resource_classes,
+    tables.traits,
+    tables.consumers,
+    *tables.ROWS_OF_PROVIDERS,
+    tables.holds,
+    tables.hold_projects,
+    tables.draws,
+    tables.requests,
+    tables.mixes,
+    tables.aggregate_names,
 )
-_CONSUMERS = (
-    sa.select(
-        consumers.c.uuid,
-        consumers.c.generation,
-        projects.c.external_id.label("project"),
-        users.c.external_id.label("user"),
-        consumer_types.c.name.label("type"),
-    )
-    .outerjoin(projects, projects.c.id == consumers.c.project_id)
-    .outerjoin(users, users.c.id == consumers.c.user_id)
-    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-)
-_KEPT = (
-    sa.select(sa.literal("draw"), draws.c.hold_uuid, draws.c.consumer_uuid, draws.c.amount),
-    sa.select(sa.literal("terms"), holds.c.uuid, holds.c.returns, holds.c.note),
-    sa.select(sa.literal("project"), hold_projects.c.hold_uuid, hold_projects.c.project),
-    sa.select(
-        sa.literal("request"),
-        requests.c.consumer_uuid,
-        requests.c.request,
-        sa.case((requests.c.gone_at.is_(None), 0), else_=1),
-    ),
-    sa.select(sa.literal("mix"), mixes.c.name, mixes.c.body),
-    sa.select(sa.literal("name"), aggregate_names.c.uuid, aggregate_names.c.name),
-    sa.select(
-        sa.literal("condition"),
-        resource_providers.c.uuid,
-        conditions.c.name,
-        conditions.c.on_use,
-        conditions.c.began,
-        conditions.c.reason,
-    ).outerjoin(resource_providers, resource_providers.c.id == conditions.c.resource_provider_id),
-)
+"""The tables that clients see."""
+
+_HIDDEN = {"id", "slot", "created_at", "updated_at"}
+"""Columns that no client sees."""
 
 
-def _without(table, column, other):
-    return (
-        sa.select(sa.literal(table.name).label("place"), column.label("lost"))
-        .select_from(table.outerjoin(other, other.c.id == column))
-        .where(other.c.id.is_(None), column.is_not(None))
-    )
-
-
-_ORPHANS = sa.union_all(
-    _without(inventories, inventories.c.resource_class_id, resource_classes),
-    _without(inventories, inventories.c.resource_provider_id, resource_providers),
-    _without(
-        resource_provider_aggregates,
-        resource_provider_aggregates.c.resource_provider_id,
-        resource_providers,
-    ),
-    _without(
-        resource_provider_traits,
-        resource_provider_traits.c.resource_provider_id,
-        resource_providers,
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """All that clients can see, by names.
+class _Contents:
+    """The rows of a database.
 
     Attributes:
-        providers: Of each provider its name, generation, parent, root, inventories with usage,
-            traits and aggregates.
-        names: Names of traits and classes.
-        claims: (consumer, provider, class, amount).
-        consumers: (consumer, generation, project, user, type).
-        kept: Terms of holds, their projects, what is drawn, kept requests, mixes, names of aggregates,
-            conditions.
+        rows: By table, with names for ids; of other times than those of the row, whether they are set.
+        lost: References to rows that are not there, in sentences.
     """
 
-    providers: frozenset
-    names: frozenset
-    claims: tuple
-    consumers: frozenset
-    kept: frozenset = frozenset()
+    def __init__(self, connection):
+        self._names = {
+            end: {
+                row.id: row[1] for row in connection.execute(sa.select(table.c.id, table.c[name]))
+            }
+            for end, (table, name) in _NAMED.items()
+        }
+        self.lost = set()
+        self.rows = {
+            table.name: [
+                {name: self._shown(table.c[name], row[name]) for name in row.keys() - _HIDDEN}
+                for row in connection.execute(sa.select(table)).mappings()
+            ]
+            for table in _SHOWN
+        }
 
-    def differences(self, other):
-        """Return the rows that only one of two pictures has, in lines."""
-        lines = []
-        for part in ("providers", "names", "claims", "consumers", "kept"):
-            mine, others = Counter(getattr(self, part)), Counter(getattr(other, part))
-            lines += [f"- {row}" for row in sorted((others - mine).elements(), key=str)]
-            lines += [f"+ {row}" for row in sorted((mine - others).elements(), key=str)]
-        return lines
+    def _shown(self, column, value):
+        if isinstance(column.type, sa.DateTime):
+            return value is not None
+        end = next((end for end in _NAMED if column.name.endswith(end)), None)
+        if end is None or value is None:
+            return value
+        if value not in self._names[end]:
+            self.lost.add(f"a row of {column.table.name} refers to no {column.name}")
+        return self._names[end].get(value)
 
-
-class WrongNewsError(Exception):
-    """A reader's changes contradict what it knows.
-
-    A worker would load everything then, and hide that something was told wrongly.
-    """
-
-
-def followed(store, forest, cursor):
-    """Bring a Forest up to date as a worker does; return the new cursor."""
-    changes = store.changes(cursor)
-    if changes is None:
-        return cursor
-    if not forest.agrees_with(changes):
-        raise WrongNewsError
-    forest.apply(changes)
-    return changes.cursor
-
-
-def providers_in(forest):
-    """Return what a Forest has of all providers, by names."""
-    records = forest.records()
-    uuids = {record.id: record.uuid for record in records}
-    traits, classes = _names_by_id(forest)
-    return frozenset(
-        (
-            uuids[record.id],
-            record.name,
-            record.generation,
-            uuids.get(record.parent_id, record.parent_id),
-            uuids.get(record.root_id, record.root_id),
-            tuple(
-                sorted(
-                    (str(classes.get(stock.class_id)), str(stock.inventory), stock.used)
-                    for stock in record.inventories
-                )
-            ),
-            tuple(sorted(str(traits.get(trait_id)) for trait_id in record.links["traits"])),
-            record.links["aggregates"],
+    def picture(self):
+        """Return all rows as lines, in an order that depends on nothing else."""
+        return tuple(
+            sorted(
+                f"{table}: {sorted(row.items())}"
+                for table in self.rows
+                for row in self.rows[table]
+            )
         )
-        for record in records
-    )
+
+    def broken(self):
+        """Yield the violated rules, in sentences."""
+        yield from sorted(self.lost)
+        recorded = {row["uuid"] for row in self.rows["consumers"]}
+        holding = {row["consumer_id"] for row in self.rows["allocations"]}
+        # A hold whose room is all drawn keeps its record.
+        drawn = {row["hold_uuid"] for row in self.rows["treeclaim_draws"]}
+        for consumer in sorted(recorded - holding - drawn):
+            yield f"consumer {consumer} has a record and holds nothing"
+        for consumer in sorted(holding - recorded):
+            yield f"consumer {consumer} holds something and has no record"
+        stocks = set(map(_key_of, self.rows["inventories"]))
+        for row in self.rows["allocations"]:
+            if _key_of(row) not in stocks:
+                yield f"consumer {row['consumer_id']} holds something of an inventory that is not there"
 
 
-def names_in(forest):
-    """The names of traits and classes that a Forest knows."""
-    traits, classes = _names_by_id(forest)
-    return frozenset([*traits.values(), *classes.values()])
-
-
-def _names_by_id(forest):
-    catalogue = forest.catalogue
-    return (
-        {entry.id: entry.name for entry in catalogue.trait_by_id.values()},
-        {entry.id: entry.name for entry in catalogue.class_by_id.values()},
-    )
+def _key_of(row):
+    return row["resource_provider_id"], row["resource_class_id"]
 
 
 class Follower:
@@ -202,15 +114,55 @@ class Follower:
         self._cursor = changes.cursor
 
     def look(self, store):
-        """Catch up, and return what is known then: the providers and the names.
+        """Catch up, and return what is known then.
 
-        One who was told wrongly knows nothing any more.
+        One who was told wrongly knows nothing any more. A worker would load everything then, and hide that
+        something was told wrongly.
         """
-        try:
-            self._cursor = followed(store, self._forest, self._cursor)
-        except WrongNewsError:
-            self._forest = Forest()
-        return providers_in(self._forest), names_in(self._forest)
+        changes = store.changes(self._cursor)
+        if changes is not None:
+            if self._forest.agrees_with(changes):
+                self._forest.apply(changes)
+            else:
+                self._forest = Forest()
+            self._cursor = changes.cursor
+        return self.known()
+
+    def known(self):
+        """Return what is known, as texts by names instead of ids, without times."""
+        records, catalogue = self._forest.records(), self._forest.catalogue
+        uuids = {record.id: record.uuid for record in records}
+        traits = {number: entry.name for number, entry in catalogue.trait_by_id.items()}
+        classes = {number: entry.name for number, entry in catalogue.class_by_id.items()}
+        providers = [
+            str(
+                (
+                    record.uuid,
+                    record.name,
+                    record.generation,
+                    uuids.get(record.parent_id, record.parent_id),
+                    uuids.get(record.root_id, record.root_id),
+                    sorted(
+                        (str(classes.get(stock.class_id)), str(stock.inventory), stock.used)
+                        for stock in record.inventories
+                    ),
+                    sorted(str(traits.get(trait_id)) for trait_id in record.links["traits"]),
+                    record.links["aggregates"],
+                    sorted(record.attributes.items()),
+                )
+            )
+            for record in records
+        ]
+        return tuple(sorted(providers)), tuple(sorted([*traits.values(), *classes.values()]))
+
+    def overbooked(self):
+        """Return providers and ids of classes with more in use than there is."""
+        return frozenset(
+            (record.uuid, stock.class_id)
+            for record in self._forest.records()
+            for stock in record.inventories
+            if stock.used > stock.inventory.capacity
+        )
 
 
 @dataclass(frozen=True)
@@ -218,19 +170,22 @@ class Aftermath:
     """The contents of the database after a schedule.
 
     Attributes:
-        picture: All that clients can see.
-        overbooked: (provider, class) with more in use than there is.
+        picture: All that clients can see, as lines.
+        known: What a reader knows that has loaded everything.
+        overbooked: Providers and ids of classes with more in use than there is.
         broken: Violated rules, in sentences.
     """
 
-    picture: Picture
+    picture: tuple[str, ...]
+    known: tuple
     overbooked: frozenset
     broken: tuple[str, ...]
 
     def told_to(self, store, followers):
         """Return this aftermath, broken too if a reader of the feed does not know the contents."""
-        visible = self.picture.providers, self.picture.names
-        if _STALE in self.broken or all(follower.look(store) == visible for follower in followers):
+        if _STALE in self.broken or all(
+            follower.look(store) == self.known for follower in followers
+        ):
             return self
         return replace(self, broken=(*self.broken, _STALE))
 
@@ -242,55 +197,10 @@ def aftermath(store, followers):
         store: To look with.
         followers: Readers of the feed, some of which have not looked since before the schedule.
     """
-    forest = Forest()
-    followed(store, forest, None)
-    fresh = providers_in(forest), names_in(forest)
+    fresh = Follower(store.changes(None))
     with store.engine.connect() as connection:
-        rows = connection.execute(_ALLOCATIONS).all()
-        owners = connection.execute(_CONSUMERS).all()
-        orphans = connection.execute(_ORPHANS).all()
-        kept = [tuple(row) for query in _KEPT for row in connection.execute(query)]
-    uuids = {record.id: record.uuid for record in forest.records()}
-    _, classes = _names_by_id(forest)
-    picture = Picture(
-        *fresh,
-        claims=tuple(
-            sorted(
-                (
-                    row.consumer_id,
-                    uuids.get(row.resource_provider_id, "no provider"),
-                    classes.get(row.resource_class_id, "no class"),
-                    row.used,
-                )
-                for row in rows
-            )
-        ),
-        consumers=frozenset(tuple(row) for row in owners),
-        kept=frozenset(kept),
+        contents = _Contents(connection)
+    made = Aftermath(
+        contents.picture(), fresh.known(), fresh.overbooked(), tuple(contents.broken())
     )
-    broken = [f"the row of {row.place} belongs to no {row.lost}" for row in orphans]
-    broken += _broken_claims(rows, owners, {row[1] for row in kept if row[0] == "draw"})
-    return Aftermath(picture, _overbooked(forest), tuple(broken)).told_to(store, followers)
-
-
-def _broken_claims(rows, owners, drawn):
-    # A hold whose room is all drawn keeps its record.
-    holding = {row.consumer_id for row in rows} | drawn
-    for owner in owners:
-        if owner.uuid not in holding:
-            yield f"consumer {owner.uuid} has a record and holds nothing"
-    for row in rows:
-        if row.consumer is None:
-            yield f"consumer {row.consumer_id} holds something and has no record"
-        if row.inventory is None:
-            yield f"consumer {row.consumer_id} holds something of an inventory that is not there"
-
-
-def _overbooked(forest):
-    _, classes = _names_by_id(forest)
-    return frozenset(
-        (record.uuid, classes.get(stock.class_id))
-        for record in forest.records()
-        for stock in record.inventories
-        if stock.used > stock.inventory.capacity
-    )
+    return made.told_to(store, followers)

@@ -178,7 +178,7 @@ class Session:
     def read(self):
         """Let its reader catch up; return what that one knows then."""
         self.follower = self.follower or Follower(self._start)
-        return [sorted(map(str, part)) for part in self.follower.look(self.store)]
+        return self.follower.look(self.store)
 
     def _run(self, script):
         try:

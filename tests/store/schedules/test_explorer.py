@@ -10,13 +10,10 @@ import pytest
 import treeclaim
 from tests.databases import EACH_SERVER
 from tests.store.schedules.cases import Case
-from tests.store.schedules.defects import DEFECTS, SET_GENERATION
-from tests.store.schedules.exploration import Exploration
-from tests.store.schedules.scripts import written
-from tests.store.schedules.world import World, script
+from tests.store.schedules.defects import DEFECTS, SET_GENERATION, world_of_counters
+from tests.store.schedules.exploration import Exploration, describe
 from tests.store.schedules.worlds import HOST, WORLDS, write
 from treeclaim.model.changes import UsageChange
-from treeclaim.store.operations.allocations import claims
 from treeclaim.store.takeover import data_migrations
 
 
@@ -30,14 +27,6 @@ def tell_what_cannot_be(transaction):
     transaction.touch_usage(1, UsageChange({99: 1}, steps=1, generation=77, modified_at=0.0))
 
 
-def case_of(place, operation):
-    """Two clients that do the same."""
-    world = World("counter")
-    world.provider(HOST, VCPU=8)
-    world.add(script("count", write(operation)))
-    return Case(place.kind, world, ("count", "count"), preemptions=1)
-
-
 ON_SERVERS = pytest.mark.parametrize("place", EACH_SERVER, indirect=True)
 EVERYWHERE = pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
 
@@ -49,27 +38,27 @@ def test_lost_update_is_found_and_replays(place):
     failure = next(Exploration(place, case).failures())
     assert failure.reasons == ("no serial order ends like this",)
     again = Exploration(place, case).replay(failure.course.choices)
-    assert written(case, again) == written(case, failure)
+    assert describe(case, again) == describe(case, failure)
 
 
 @EVERYWHERE
 @pytest.mark.parametrize("operation", [count_up_silently, tell_what_cannot_be])
 def test_wrong_feed_is_found(place, operation):
-    failure = next(Exploration(place, case_of(place, operation)).failures())
+    world = world_of_counters(write(operation))
+    case = Case(place.kind, world, ("count", "count"), preemptions=1)
+    failure = next(Exploration(place, case).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
 
 
 @pytest.mark.slow
 def test_every_write_operation_is_explored():
     known = {
-        function
+        operation.function
         for world in WORLDS.values()
-        for client in world.scripts.values()
-        for function in client.functions
+        for script in world.scripts.values()
+        for operation in script.operations
     }
     written_somewhere = set(data_migrations.MIGRATIONS) | set(functions_given_to_write())
-    # Claims alone and in groups are written by the store itself.
-    written_somewhere |= {claims.write_request, claims.write_group}
     assert len(written_somewhere) > 20
     assert not {function.__qualname__ for function in written_somewhere - known}
 

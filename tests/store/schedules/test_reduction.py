@@ -43,7 +43,7 @@ def test_reduction_finds_all_planted_defects(place, monkeypatch):
     assert defects
     for defect in defects:
         with monkeypatch.context() as patch:
-            defect.plant(patch, place)
+            defect.plant(patch)
             case = Case(place.kind, defect.world, defect.scripts, preemptions=2)
             assert compare(place, case), defect.name
 

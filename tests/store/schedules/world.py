@@ -3,8 +3,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from tests.reference.worked_examples import world_of
 from tests.store.schedules.sessions import Session
 from treeclaim.model.errors import TreeclaimError
 
@@ -17,11 +18,11 @@ class Operation:
     """A call of the store.
 
     Attributes:
-        functions: Operations of the store, each in a transaction of its own; none for a reader.
+        function: Operation of the store; None for a reader.
         act: Does it in a session, and returns what the client learns.
     """
 
-    functions: tuple[Callable, ...]
+    function: Callable | None
     act: Callable[[Session], object]
 
     def run(self, session):
@@ -29,10 +30,10 @@ class Operation:
         try:
             return str(self.act(session))
         except TreeclaimError as error:
-            return told(error)
+            return text_of_refusal(error)
 
 
-def told(error):
+def text_of_refusal(error):
     """Return the reason of a refusal, as a client sees it."""
     return f"{type(error).__name__}: {error}"
 
@@ -42,23 +43,13 @@ class Script:
     """The calls of a session.
 
     Attributes:
-        name: In the names of tests.
         operations: Calls, one after the other; in serial orders each is by itself.
         group: Does all of them in one transaction, and returns what each client learns; None if
             the session does them one after the other.
-        grouped: Operations of the store for a group.
     """
 
-    name: str
     operations: tuple[Operation, ...]
     group: Callable[[Session], tuple[str, ...]] | None = None
-    grouped: Callable | None = None
-
-    @property
-    def functions(self):
-        """Return the work of the store for a client."""
-        single = [function for operation in self.operations for function in operation.functions]
-        return single if self.group is None else [*single, self.grouped]
 
     def run(self, session):
         """Do it in a session; return what is learned from each operation."""
@@ -67,97 +58,90 @@ class Script:
         return tuple([operation.run(session) for operation in self.operations])
 
 
-def script(name, *operations):
-    """A client with a name."""
-    return Script(name, operations)
-
-
 class World:
     """Rows to begin with, and scripts that meet there.
 
-    Attributes:
+    Args:
         name: In the names of tests.
+        providers: Their trees with inventories, traits and aggregates, as contract page 95 writes them.
+        shares_a_shard: Whether all sessions advance one shard of the feed; otherwise each has its own.
+
+    Attributes:
         rows: By name of table.
         scripts: By name.
         explored: Scripts whose pairs among themselves another world with the same rows has.
-        shares_a_shard: Whether all sessions advance one shard of the feed; otherwise each has its own.
     """
 
-    def __init__(self, name, *, shares_a_shard=False):
+    def __init__(self, name, providers="", *, shares_a_shard=False):
         self.name = name
         self.shares_a_shard = shares_a_shard
         self.rows = defaultdict(list)
         self.scripts = {}
         self.explored = set()
         for number, standard in enumerate(("VCPU", "MEMORY_MB")):
-            self.rows["resource_classes"].append({"id": number, "name": standard})
-        self.rows["traits"].append({"id": 1, "name": "MISC_SHARES_VIA_AGGREGATE"})
+            self.add_row("resource_classes", id=number, name=standard)
+        self.add_row("traits", id=1, name="MISC_SHARES_VIA_AGGREGATE")
         for table in ("projects", "users"):
-            self.rows[table].append({"id": 1, "external_id": "known"})
+            self.add_row(table, id=1, external_id="known")
+        for provider in world_of(providers).providers if providers else ():
+            self._add_provider(provider)
 
-    def add(self, *scripts, are_explored=False):
-        """Let some clients take part."""
-        self.scripts |= {script.name: script for script in scripts}
-        if are_explored:
-            self.explored |= {script.name for script in scripts}
+    def add_row(self, table, **row):
+        """Add a row of any table."""
+        self.rows[table].append(row)
 
-    def resource_class(self, name):
-        """Add a custom class."""
-        self.rows["resource_classes"].append({"id": 10_000, "name": name})
+    def _add_provider(self, provider):
+        number = len(self.rows["resource_providers"]) + 1
+        uuid, parent, root = provider.name, None, number
+        if provider.parent is not None:
+            parent = self.id_of("resource_providers", uuid=provider.parent)
+            root = self.rows["resource_providers"][parent - 1]["root_provider_id"]
+        above = {"parent_provider_id": parent, "root_provider_id": root}
+        row = {"id": number, "uuid": uuid, "name": f"name of {uuid}", "generation": GENERATION}
+        self.add_row("resource_providers", **row, **above)
+        for name, stock in provider.stock.items():
+            units = asdict(stock) | {"id": len(self.rows["inventories"]) + 1}
+            del units["used"]
+            class_id = self.id_of("resource_classes", name=name)
+            key = {"resource_provider_id": number, "resource_class_id": class_id}
+            self.add_row("inventories", **key, **units)
+        for name in sorted(provider.traits):
+            trait = {"trait_id": self.id_of("traits", name=name)}
+            self.add_row("resource_provider_traits", resource_provider_id=number, **trait)
+        for name in sorted(provider.aggregates):
+            aggregate = {"aggregate_id": self.id_of("placement_aggregates", uuid=name)}
+            self.add_row("resource_provider_aggregates", resource_provider_id=number, **aggregate)
 
-    def provider(self, uuid, parent=None, **totals):
-        """Add a provider with inventories; a double underscore is for custom classes."""
-        known = {row["uuid"]: row for row in self.rows["resource_providers"]}
-        number = len(known) + 1
-        above = known.get(parent)
-        self.rows["resource_providers"].append(
-            {
-                "id": number,
-                "uuid": uuid,
-                "name": f"name of {uuid}",
-                "generation": GENERATION,
-                "parent_provider_id": None if above is None else above["id"],
-                "root_provider_id": number if above is None else above["root_provider_id"],
-            }
-        )
-        for name, total in totals.items():
-            self.rows["inventories"].append(
-                {
-                    "id": len(self.rows["inventories"]) + 1,
-                    "resource_provider_id": number,
-                    "resource_class_id": self._id("resource_classes", "name", name),
-                    "total": total,
-                    "reserved": 0,
-                    "min_unit": 1,
-                    "max_unit": total,
-                    "step_size": 1,
-                    "allocation_ratio": 1.0,
-                }
+    def id_of(self, table, **name):
+        """Return the id of a row by its name, which is added if it is new."""
+        ((column, value),) = name.items()
+        for row in self.rows[table]:
+            if row[column] == value:
+                return row["id"]
+        # The first id of a custom class, which the next one gets after its deletion.
+        number = 10_000 if table == "resource_classes" else len(self.rows[table]) + 1
+        self.add_row(table, id=number, **name)
+        return number
+
+    def add_consumer(self, uuid, resource_class="VCPU", *, is_recorded=True, **amounts):
+        """Add a record of a consumer, and what it holds of providers by name."""
+        if is_recorded:
+            owner = {"project_id": 1, "user_id": 1, "generation": 1}
+            self.add_row("consumers", id=len(self.rows["consumers"]) + 1, uuid=uuid, **owner)
+        for provider, used in amounts.items():
+            self.add_row(
+                "allocations",
+                id=len(self.rows["allocations"]) + 1,
+                resource_provider_id=self.id_of("resource_providers", uuid=provider),
+                consumer_id=uuid,
+                resource_class_id=self.id_of("resource_classes", name=resource_class),
+                used=used,
             )
 
-    def consumer(self, uuid):
-        """Add a record of a consumer."""
-        self.rows["consumers"].append(
-            {
-                "id": len(self.rows["consumers"]) + 1,
-                "uuid": uuid,
-                "project_id": 1,
-                "user_id": 1,
-                "generation": 1,
-            }
-        )
-
-    def holds(self, consumer, provider, resource_class, used):
-        """Let a consumer hold something; with a record only if `consumer` was called for it."""
-        self.rows["allocations"].append(
-            {
-                "id": len(self.rows["allocations"]) + 1,
-                "resource_provider_id": self._id("resource_providers", "uuid", provider),
-                "consumer_id": consumer,
-                "resource_class_id": self._id("resource_classes", "name", resource_class),
-                "used": used,
-            }
-        )
-
-    def _id(self, table, column, value):
-        return next(row["id"] for row in self.rows[table] if row[column] == value)
+    def add(self, scripts, *, are_explored=False):
+        """Let clients take part, each with its calls by its name."""
+        for name, calls in scripts.items():
+            operations = (calls,) if isinstance(calls, Operation) else calls
+            self.scripts[name] = calls if isinstance(calls, Script) else Script(operations)
+        if are_explored:
+            self.explored |= scripts.keys()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.store.schedules.places import BEGINNING
-from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
+from tests.store.schedules.world import GENERATION, Operation, Script, World, text_of_refusal
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
@@ -24,10 +24,7 @@ from treeclaim.store.operations.allocations import kept_requests, placements
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
-from treeclaim.store.operations.providers import (
-    conditions,
-    providers,
-)
+from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.operations.providers.entries import apply
 from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.takeover import data_migrations
@@ -48,7 +45,7 @@ OWNER = ("incomplete", "incomplete")
 def write(function, *args, **kwargs):
     """An operation of `treeclaim.store.operations`, as handlers call it."""
     return Operation(
-        (function,), lambda session: _timeless(session.store.write(function, *args, **kwargs))
+        function, lambda session: _timeless(session.store.write(function, *args, **kwargs))
     )
 
 
@@ -77,6 +74,12 @@ def place(*claims):
     return write(placements.place, claims)
 
 
+def reshape(inventories, *claims):
+    """POST of all inventories of some providers, by name, and of claims."""
+    reshaped = [ReshapedInventory(name, GENERATION, new) for name, new in inventories.items()]
+    return write(reshaper.reshape, reshaped, claims)
+
+
 def batch(*entries):
     """POST of many providers."""
     return write(apply, entries, lambda _rule: True, create_names=False)
@@ -87,26 +90,35 @@ def stock(**totals):
     return {name: Inventory(total) for name, total in totals.items()}
 
 
-def set_stock(provider, generation=GENERATION, **totals):
+def consuming(**amounts):
+    """An inventory of eight units of memory, each of which consumes of the host's units."""
+    entries = tuple(Consumes(HOST, name, amount) for name, amount in amounts.items())
+    return {"MEMORY_MB": Inventory(8, consumes=entries)}
+
+
+def put_stock(provider, inventories, generation=GENERATION):
     """PUT of all inventories of a provider."""
-    return write(providers.write_inventories, provider, stock(**totals), generation)
+    return write(providers.write_inventories, provider, inventories, generation)
 
 
-def add_stock(provider, resource_class, total=8):
+def set_stock(provider, **totals):
+    """PUT of inventories with these totals."""
+    return put_stock(provider, stock(**totals))
+
+
+def change_stock(provider, classes, inventories, generation=None):
+    """POST, PUT or DELETE of an inventory of a class that must be missing or present."""
+    return write(providers.write_inventories, provider, inventories, generation, classes=classes)
+
+
+def add_stock(provider, resource_class):
     """POST of an inventory."""
-    return write(
-        providers.write_inventories,
-        provider,
-        {resource_class: Inventory(total)},
-        classes=Classes.MISSING,
-    )
+    return change_stock(provider, Classes.MISSING, {resource_class: Inventory(8)})
 
 
 def delete_stock(provider, resource_class):
     """DELETE of an inventory."""
-    return write(
-        providers.write_inventories, provider, {resource_class: None}, classes=Classes.PRESENT
-    )
+    return change_stock(provider, Classes.PRESENT, {resource_class: None})
 
 
 def release(consumer):
@@ -114,27 +126,33 @@ def release(consumer):
     return write(allocations.write_request, ClaimRequest.release(consumer))
 
 
-def group(name, *requests):
-    """Requests of several clients that one transaction writes.
+def group(*clients):
+    """Requests of several clients, or the only claim of each, that one transaction writes.
 
     A serial order has each of them in a transaction of its own.
     """
+    requests = [
+        client if isinstance(client, ClaimRequest) else ClaimRequest([client])
+        for client in clients
+    ]
 
     def commit(session):
         try:
             refusals = session.store.write(allocations.write_group, requests)
         except allocations.AllRefusedError as error:
             refusals = error.refusals
-        return tuple("None" if refusal is None else told(refusal) for refusal in refusals)
+        return tuple(
+            "None" if refusal is None else text_of_refusal(refusal) for refusal in refusals
+        )
 
     operations = tuple(write(allocations.write_request, request) for request in requests)
-    return Script(name, operations, commit, allocations.write_group)
+    return Script(operations, commit)
 
 
 def mend(kind, **item):
     """A repair of a finding."""
     return Operation(
-        (), lambda session: repairs.repair(session.store, kind, item, OWNER, until=math.inf)
+        None, lambda session: repairs.repair(session.store, kind, item, OWNER, until=math.inf)
     )
 
 
@@ -148,7 +166,7 @@ def move(uuid, parent):
     return write(providers.update, uuid, name=f"name of {uuid}", parent=parent)
 
 
-FOLLOW = script("read", Operation((), lambda session: session.read()))
+READ = Operation(None, lambda session: session.read())
 """A worker that knows the world as it was, and catches up."""
 
 
@@ -156,24 +174,18 @@ def _prune(session):
     session.store.housekeeper.prune(EVERYTHING)
 
 
-PRUNE = script(
-    "prune",
-    Operation((pruning.delete_oldest,), _prune),
-)
+PRUNE = Operation(pruning.delete_oldest, _prune)
 """All that the feed can lose, in several transactions."""
+
+READ_AND_PRUNE = {"prune": PRUNE, "read": READ}
 
 
 def world_of_consumers(name, state):
     """A host with 8 units, 2 of them in use by somebody else, and a consumer in some state."""
-    world = World(f"{name}-{state}")
-    world.provider(HOST, VCPU=8)
-    world.provider(SPARE, VCPU=8)
-    world.consumer(OTHER)
-    world.holds(OTHER, HOST, "VCPU", 2)
-    if state in {"present", "left-behind"}:
-        world.consumer(MINE)
-    if state in {"present", "unrecorded"}:
-        world.holds(MINE, HOST, "VCPU", 4)
+    world = World(f"{name}-{state}", "host: {VCPU: 8}\nspare: {VCPU: 8}")
+    world.add_consumer(OTHER, host=2)
+    amounts = {HOST: 4} if state in {"present", "unrecorded"} else {}
+    world.add_consumer(MINE, is_recorded=state in {"present", "left-behind"}, **amounts)
     return world
 
 
@@ -182,336 +194,232 @@ def groups_world(state):
     world = world_of_consumers("groups", state)
     mine, new = claim(MINE, UNCHECKED, host=4), claim(NEW, UNCHECKED, host=4)
     world.add(
-        group("group-one-fits", ClaimRequest([mine]), ClaimRequest([new])),
-        group(
-            "group-refused-first",
-            ClaimRequest([claim(NEW, None, host=7)]),
-            ClaimRequest([claim(MINE, UNCHECKED, spare=3)]),
-            ClaimRequest([claim(OTHER, 1, host=1, spare=6)]),
-        ),
-        group(
-            "group-release-and-refill",
-            ClaimRequest.release(MINE),
-            ClaimRequest([claim(NEW, None, host=6)]),
-        ),
-        group(
-            "group-all-refused",
-            ClaimRequest([claim(NEW, None, host=9)]),
-            ClaimRequest([claim(MINE, 7, host=1)]),
-        ),
-        group(
-            "group-exchange",
-            ClaimRequest([claim(OTHER, UNCHECKED), claim(NEW, UNCHECKED, host=4)]),
-            ClaimRequest([claim(MINE, UNCHECKED)]),
-        ),
-        group(
-            "group-with-placement",
-            ClaimRequest([claim(MINE, None, host=4)], is_placement=True),
-            ClaimRequest([claim(NEW, UNCHECKED, host=4)]),
-        ),
+        {
+            "group-one-fits": group(mine, new),
+            "group-refused-first": group(
+                claim(NEW, None, host=7),
+                claim(MINE, UNCHECKED, spare=3),
+                claim(OTHER, 1, host=1, spare=6),
+            ),
+            "group-release-and-refill": group(
+                ClaimRequest.release(MINE), claim(NEW, None, host=6)
+            ),
+            "group-all-refused": group(claim(NEW, None, host=9), claim(MINE, 7, host=1)),
+            "group-exchange": group(
+                ClaimRequest([claim(OTHER, UNCHECKED), new]), claim(MINE, UNCHECKED)
+            ),
+            "group-with-placement": group(
+                ClaimRequest([claim(MINE, None, host=4)], is_placement=True), new
+            ),
+        }
     )
-    world.add(
-        script("put-null", put(claim(MINE, None, host=4))),
-        script("put-other", put(claim(NEW, None, host=6))),
-        script("move", put(claim(MINE, UNCHECKED, spare=4))),
-        script("delete", release(MINE)),
-        script("shrink", set_stock(HOST, VCPU=2)),
-        FOLLOW,
-        are_explored=True,
-    )
+    single = {
+        "put-null": put(claim(MINE, None, host=4)),
+        "put-other": put(claim(NEW, None, host=6)),
+        "move": put(claim(MINE, UNCHECKED, spare=4)),
+        "delete": release(MINE),
+        "shrink": set_stock(HOST, VCPU=2),
+        "read": READ,
+    }
+    world.add(single, are_explored=True)
     return world
 
 
 def claims_world(state):
     """Single claims, and all that meets them, for the rows of `world_of_consumers`."""
     world = world_of_consumers("claims", state)
+    fill, refill = (put(claim(NEW, generation, host=6)) for generation in (UNCHECKED, None))
+    born, away = put(claim(MINE, UNCHECKED, host=4)), put(claim(MINE, UNCHECKED, spare=4))
     world.add(
-        script("put-null", put(claim(MINE, None, host=4))),
-        script("put-old", put(claim(MINE, UNCHECKED, host=4))),
-        script("move", put(claim(MINE, UNCHECKED, spare=4))),
-        script("put-away", put(claim(MINE, 1, spare=4))),
-        script("put-empty-null", put(claim(MINE, None))),
-        script("put-empty", put(claim(MINE, 1))),
-        script("post-exchange", put(claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=6))),
-        script("post-two", put(claim(NEW, UNCHECKED, spare=8), claim(MINE, UNCHECKED, host=1))),
-        script("place-two", place(claim(MINE, None, spare=4), claim(NEW, None, host=6))),
-        script("place-mine", place(claim(MINE, None, host=4))),
-        script("delete", release(MINE)),
-        script("delete-and-refill", release(MINE), put(claim(NEW, None, host=6))),
-        script(
-            "born-and-gone",
-            put(claim(MINE, UNCHECKED, host=4)),
-            release(MINE),
-            put(claim(NEW, UNCHECKED, host=6)),
-        ),
-        script(
-            "born-and-moved",
-            put(claim(MINE, UNCHECKED, host=4)),
-            put(claim(MINE, UNCHECKED, spare=4)),
-        ),
-        script(
-            "reshape",
-            write(
-                reshaper.reshape,
-                [
-                    ReshapedInventory(HOST, GENERATION, stock(VCPU=2)),
-                    ReshapedInventory(SPARE, GENERATION, stock(VCPU=8)),
-                ],
-                [claim(MINE, UNCHECKED, spare=4)],
+        {
+            "put-null": put(claim(MINE, None, host=4)),
+            "put-old": born,
+            "move": away,
+            "put-away": put(claim(MINE, 1, spare=4)),
+            "put-empty-null": put(claim(MINE, None)),
+            "put-empty": put(claim(MINE, 1)),
+            "post-exchange": put(claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=6)),
+            "post-two": put(claim(NEW, UNCHECKED, spare=8), claim(MINE, UNCHECKED, host=1)),
+            "place-two": place(claim(MINE, None, spare=4), claim(NEW, None, host=6)),
+            "place-mine": place(claim(MINE, None, host=4)),
+            "delete": release(MINE),
+            "delete-and-refill": (release(MINE), refill),
+            "born-and-gone": (born, release(MINE), fill),
+            "born-and-moved": (born, away),
+            "reshape": reshape(
+                {HOST: stock(VCPU=2), SPARE: stock(VCPU=8)}, claim(MINE, UNCHECKED, spare=4)
             ),
-        ),
-        script("record-owners", write(data_migrations.create_incomplete_consumers, 100, OWNER)),
+            "record-owners": write(data_migrations.create_incomplete_consumers, 100, OWNER),
+        }
     )
     # These do not touch the consumer, whose record alone is what the last two states lack or have.
-    world.add(
-        script("put-other", put(claim(NEW, None, host=6))),
-        script("shrink", set_stock(HOST, VCPU=2)),
-        script("delete-inventory", delete_stock(HOST, "VCPU")),
-        script("delete-all-inventories", write(providers.write_inventories, SPARE, {})),
-        script("delete-provider", write(providers.delete, SPARE)),
-        PRUNE,
-        FOLLOW,
-        are_explored=state not in {"absent", "present"},
-    )
+    others = {
+        "put-other": put(claim(NEW, None, host=6)),
+        "shrink": set_stock(HOST, VCPU=2),
+        "delete-inventory": delete_stock(HOST, "VCPU"),
+        "delete-all-inventories": write(providers.write_inventories, SPARE, {}),
+        "delete-provider": write(providers.delete, SPARE),
+        **READ_AND_PRUNE,
+    }
+    world.add(others, are_explored=state not in {"absent", "present"})
     if state == "left-behind":
-        world.add(script("repair-empty", mend(FindingKind.EMPTY_CONSUMER, consumer=MINE)))
+        world.add({"repair-empty": mend(FindingKind.EMPTY_CONSUMER, consumer=MINE)})
     if state == "unrecorded":
-        world.add(script("repair-record", mend(FindingKind.WITHOUT_CONSUMER, consumer=MINE)))
+        world.add({"repair-record": mend(FindingKind.WITHOUT_CONSUMER, consumer=MINE)})
     return world
 
 
 def trees_world():
-    """Two trees of three and one."""
-    world = World("trees")
-    world.provider("root")
-    world.provider("child", parent="root")
-    world.provider("leaf", parent="child")
-    world.provider("other")
-    world.rows["resource_providers"].append(
-        {"id": 9, "uuid": "rootless", "name": "rootless", "generation": GENERATION}
-    )
+    """Two trees of three and one, and a provider below `child` whose root an old release has not written."""
+    world = World("trees", "root:\n  child:\n    leaf:\nother:")
+    rootless = {"uuid": "rootless", "name": "rootless", "generation": GENERATION}
+    world.add_row("resource_providers", id=9, parent_provider_id=2, **rootless)
     world.add(
-        script("create-root", create("made")),
-        script("create-below", create("made", "leaf")),
-        script("create-namesake", create("second", "other", "name of made")),
-        script("rename", write(providers.update, "leaf", name="name of made")),
-        script("move-child", move("child", "other")),
-        script("move-root", move("root", "other")),
-        script("move-other", move("other", "leaf")),
-        script("unparent", move("child", None)),
-        script("delete-leaf", write(providers.delete, "leaf")),
-        script("replace-leaf", write(providers.delete, "leaf"), create("made", "child")),
-        script("delete-other", write(providers.delete, "other")),
-        script("repair-root", mend(FindingKind.BROKEN_ROOT, provider="rootless")),
-        script("move-rootless", move("rootless", "leaf")),
-        script("set-roots", write(data_migrations.set_root_provider_ids, 100, OWNER)),
-        PRUNE,
-        FOLLOW,
+        {
+            "create-root": create("made"),
+            "create-below": create("made", "leaf"),
+            "create-namesake": create("second", "other", "name of made"),
+            "rename": write(providers.update, "leaf", name="name of made"),
+            "move-child": move("child", "other"),
+            "move-root": move("root", "other"),
+            "move-other": move("other", "leaf"),
+            "unparent": move("child", None),
+            "delete-leaf": write(providers.delete, "leaf"),
+            "replace-leaf": (write(providers.delete, "leaf"), create("made", "child")),
+            "delete-other": write(providers.delete, "other"),
+            "repair-root": mend(FindingKind.BROKEN_ROOT, provider="rootless"),
+            "move-rootless": move("rootless", "leaf"),
+            "set-roots": write(data_migrations.set_root_provider_ids, 100, OWNER),
+            **READ_AND_PRUNE,
+        }
     )
     return world
 
 
 def classes_world(*, stocked):
     """A custom class, with its last inventory or without any."""
-    world = World("classes-stocked" if stocked else "classes-free")
-    world.resource_class(GOLD)
-    world.provider(HOST, **({GOLD: 8} if stocked else {"VCPU": 8}))
+    name, resource_class = ("stocked", GOLD) if stocked else ("free", "VCPU")
+    world = World(f"classes-{name}", f"host: {{{resource_class}: 8}}")
+    world.id_of("resource_classes", name=GOLD)
+    swap = [write(resource_classes.delete, GOLD), write(resource_classes.create, SILVER)]
+    if stocked:
+        swap = [delete_stock(HOST, GOLD), *swap, add_stock(HOST, SILVER)]
+    gold = {GOLD: Inventory(2)}
     world.add(
-        script("delete-class", write(resource_classes.delete, GOLD)),
-        script("create-class", write(resource_classes.create, SILVER)),
-        script("ensure-class", write(resource_classes.ensure, SILVER)),
-        script("rename-class", write(resource_classes.rename, GOLD, LEAD)),
-        script(
-            "swap-class",
-            *([delete_stock(HOST, GOLD)] if stocked else []),
-            write(resource_classes.delete, GOLD),
-            write(resource_classes.create, SILVER),
-            *([add_stock(HOST, SILVER)] if stocked else []),
-        ),
-        script("add-inventory", add_stock(HOST, GOLD)),
-        script("replace-inventories", set_stock(HOST, **{GOLD: 4})),
-        script(
-            "replace-inventory",
-            write(
-                providers.write_inventories,
-                HOST,
-                {GOLD: Inventory(2)},
-                GENERATION,
-                classes=Classes.PRESENT,
+        {
+            "delete-class": write(resource_classes.delete, GOLD),
+            "create-class": write(resource_classes.create, SILVER),
+            "ensure-class": write(resource_classes.ensure, SILVER),
+            "rename-class": write(resource_classes.rename, GOLD, LEAD),
+            "swap-class": tuple(swap),
+            "add-inventory": add_stock(HOST, GOLD),
+            "replace-inventories": set_stock(HOST, **{GOLD: 4}),
+            "replace-inventory": change_stock(HOST, Classes.PRESENT, gold, GENERATION),
+            "delete-inventory": delete_stock(HOST, GOLD),
+            "claim": put(claim(NEW, None, GOLD, host=2)),
+            "claim-silver": put(claim(NEW, None, SILVER, host=2)),
+            "create-class-and-host": (
+                write(resource_classes.ensure, SILVER),
+                create(SPARE),
+                add_stock(SPARE, SILVER),
             ),
-        ),
-        script("delete-inventory", delete_stock(HOST, GOLD)),
-        script("claim", put(claim(NEW, None, GOLD, host=2))),
-        script("claim-silver", put(claim(NEW, None, SILVER, host=2))),
-        script(
-            "create-class-and-host",
-            write(resource_classes.ensure, SILVER),
-            create(SPARE),
-            add_stock(SPARE, SILVER),
-        ),
-        script("claim-spare", put(claim(NEW, None, SILVER, spare=2))),
-        script(
-            "reshape",
-            write(
-                reshaper.reshape,
-                [ReshapedInventory(HOST, GENERATION, stock(**{GOLD: 4}))],
-                [claim(NEW, None, GOLD, host=2)],
-            ),
-        ),
-        FOLLOW,
+            "claim-spare": put(claim(NEW, None, SILVER, spare=2)),
+            "reshape": reshape({HOST: stock(**{GOLD: 4})}, claim(NEW, None, GOLD, host=2)),
+            "read": READ,
+        }
     )
     return world
 
 
 def parts_world():
     """Two providers in an aggregate, one of them sharing, and a custom trait."""
-    world = World("parts")
-    world.provider(HOST, VCPU=8)
-    world.provider(SHARE)
-    world.rows["traits"].append({"id": 2, "name": GOLD})
-    world.rows["placement_aggregates"].append({"id": 1, "uuid": "rack"})
-    for provider in (1, 2):
-        world.rows["resource_provider_aggregates"].append(
-            {"resource_provider_id": provider, "aggregate_id": 1}
-        )
-    world.rows["resource_provider_traits"].append({"trait_id": 1, "resource_provider_id": 2})
-    world.rows["treeclaim_attributes"].append(
-        {"resource_provider_id": 2, "name": "ecc", "value": "1"}
+    share = "share: traits[MISC_SHARES_VIA_AGGREGATE] aggs[rack]"
+    world = World("parts", f"host: {{VCPU: 8}} aggs[rack]\n{share}")
+    world.id_of("traits", name=GOLD)
+    world.add_row("treeclaim_attributes", resource_provider_id=2, name="ecc", value="1")
+    parts = {
+        "traits": {GOLD},
+        "aggregates": {"row"},
+        "attributes": {"ecc": True},
+        "inventories": stock(VCPU=2),
+    }
+    described = {HOST: {"ecc": 1, "gib": 80}, SHARE: {"ecc": True}}
+    describe, describe_other = (
+        write(providers.replace_attributes, name, GENERATION, values)
+        for name, values in described.items()
     )
     world.add(
-        script("join", write(providers.replace_aggregates, HOST, ["rack", "row"], GENERATION)),
-        script("join-other", write(providers.replace_aggregates, SHARE, ["row"], None)),
-        script("repair-aggregate", mend(FindingKind.UNUSED_AGGREGATE, uuid="row")),
-        script("leave", write(providers.replace_aggregates, SHARE, [], None)),
-        script("give-trait", write(providers.replace_traits, HOST, GENERATION, [GOLD])),
-        script("clear-traits", write(providers.replace_traits, SHARE, None, [])),
-        script(
-            "describe",
-            write(providers.replace_attributes, HOST, GENERATION, {"ecc": 1, "gib": 80}),
-        ),
-        script(
-            "describe-other",
-            write(providers.replace_attributes, SHARE, GENERATION, {"ecc": True}),
-        ),
-        script("create-trait", write(trait_names.ensure, SILVER)),
-        script("delete-trait", write(trait_names.delete, GOLD)),
-        script("swap-trait", write(trait_names.delete, GOLD), write(trait_names.ensure, SILVER)),
-        script("delete-provider", write(providers.delete, SHARE)),
-        script("swap-provider", write(providers.delete, SHARE), create("made")),
-        script(
-            "apply-all",
-            batch(
-                BatchEntry(
-                    HOST,
-                    None,
-                    values={
-                        "traits": {GOLD},
-                        "aggregates": {"row"},
-                        "attributes": {"ecc": True},
-                        "inventories": stock(VCPU=2),
-                    },
-                ),
+        {
+            "join": write(providers.replace_aggregates, HOST, ["rack", "row"], GENERATION),
+            "join-other": write(providers.replace_aggregates, SHARE, ["row"], None),
+            "repair-aggregate": mend(FindingKind.UNUSED_AGGREGATE, uuid="row"),
+            "leave": write(providers.replace_aggregates, SHARE, [], None),
+            "give-trait": write(providers.replace_traits, HOST, GENERATION, [GOLD]),
+            "clear-traits": write(providers.replace_traits, SHARE, None, []),
+            "describe": describe,
+            "describe-other": describe_other,
+            "create-trait": write(trait_names.ensure, SILVER),
+            "delete-trait": write(trait_names.delete, GOLD),
+            "swap-trait": (write(trait_names.delete, GOLD), write(trait_names.ensure, SILVER)),
+            "delete-provider": write(providers.delete, SHARE),
+            "swap-provider": (write(providers.delete, SHARE), create("made")),
+            "apply-all": batch(
+                BatchEntry(HOST, None, values=parts),
                 BatchEntry("made", "name of made", parent=HOST),
             ),
-        ),
-        script(
-            "apply-parts",
-            batch(
+            "apply-parts": batch(
                 BatchEntry(SHARE, None, parent=HOST, values={"aggregates": frozenset()}),
                 BatchEntry(HOST, "renamed", parent=Omission.OMITTED, generation=GENERATION),
             ),
-        ),
-        PRUNE,
-        FOLLOW,
+            **READ_AND_PRUNE,
+        }
     )
     return world
 
 
-def consumes(*entries):
-    """Return the consumption of an inventory: names of provider and class, and the amount."""
-    return tuple(Consumes(*entry) for entry in entries)
-
-
-def consuming_stock(provider, **amounts):
-    """PUT of an inventory whose units consume of the host's."""
-    entries = consumes(*((HOST, name, amount) for name, amount in amounts.items()))
-    new = {"MEMORY_MB": Inventory(8, consumes=entries)}
-    return write(providers.write_inventories, provider, new, GENERATION)
-
-
 def consumption_world():
     """A host with eight units, which two others below it consume by threes."""
-    world = world_of_consumers("consumption", "absent")
-    world.rows["resource_providers"][1] |= {"parent_provider_id": 1, "root_provider_id": 1}
-    world.provider(SHARE, parent=HOST, MEMORY_MB=8)
-    for number, provider in enumerate((SPARE, SHARE), 2):
-        if provider == SPARE:
-            world.rows["inventories"][1] |= {"resource_class_id": 1}
-        world.rows["treeclaim_consumption"].append(
-            {
-                "resource_provider_id": number,
-                "resource_class_id": 1,
-                "consumed_provider_id": 1,
-                "consumed_class_id": 0,
-                "amount": 3,
-            }
-        )
-    world.consumer(HELD)
-    world.holds(HELD, SHARE, "MEMORY_MB", 1)
+    below = "  spare: {MEMORY_MB: 8}\n  share: {MEMORY_MB: 8}"
+    world = World("consumption", f"host: {{VCPU: 8}}\n{below}")
+    for number in (2, 3):
+        inventory = {"resource_provider_id": number, "resource_class_id": 1}
+        consumed = {"consumed_provider_id": 1, "consumed_class_id": 0, "amount": 3}
+        world.add_row("treeclaim_consumption", **inventory, **consumed)
+    world.add_consumer(OTHER, host=2)
+    world.add_consumer(HELD, "MEMORY_MB", share=1)
+    more = BatchEntry(SPARE, None, values={"inventories": consuming(VCPU=4)})
     world.add(
-        script("claim-spare", put(claim(MINE, None, "MEMORY_MB", spare=1))),
-        script("claim-share", put(claim(NEW, None, "MEMORY_MB", share=1))),
-        script("claim-host", put(claim(NEW, None, host=3))),
-        script("place-spare", place(claim(MINE, None, "MEMORY_MB", spare=1))),
-        script("move", put(claim(HELD, UNCHECKED, "MEMORY_MB", spare=1))),
-        script("release", release(HELD)),
-        script("consume-more", consuming_stock(SHARE, VCPU=4)),
-        script("consume-nothing", consuming_stock(SHARE)),
-        script("delete-inventory", delete_stock(HOST, "VCPU")),
-        script("delete-provider", write(providers.delete, SPARE)),
-        script("part", move(SHARE, None)),
-        script(
-            "reshape",
-            write(
-                reshaper.reshape,
-                [
-                    ReshapedInventory(
-                        SPARE,
-                        GENERATION,
-                        {"MEMORY_MB": Inventory(8, consumes=consumes((HOST, "VCPU", 2)))},
-                    )
-                ],
-                [claim(HELD, UNCHECKED, "MEMORY_MB", spare=2)],
+        {
+            "claim-spare": put(claim(MINE, None, "MEMORY_MB", spare=1)),
+            "claim-share": put(claim(NEW, None, "MEMORY_MB", share=1)),
+            "claim-host": put(claim(NEW, None, host=3)),
+            "place-spare": place(claim(MINE, None, "MEMORY_MB", spare=1)),
+            "move": put(claim(HELD, UNCHECKED, "MEMORY_MB", spare=1)),
+            "release": release(HELD),
+            "consume-more": put_stock(SHARE, consuming(VCPU=4)),
+            "consume-nothing": put_stock(SHARE, consuming()),
+            "delete-inventory": delete_stock(HOST, "VCPU"),
+            "delete-provider": write(providers.delete, SPARE),
+            "part": move(SHARE, None),
+            "reshape": reshape(
+                {SPARE: consuming(VCPU=2)}, claim(HELD, UNCHECKED, "MEMORY_MB", spare=2)
             ),
-        ),
-        script(
-            "apply",
-            batch(
-                BatchEntry(
-                    SPARE,
-                    None,
-                    values={
-                        "inventories": {
-                            "MEMORY_MB": Inventory(8, consumes=consumes((HOST, "VCPU", 4)))
-                        }
-                    },
-                )
-            ),
-        ),
-        FOLLOW,
+            "apply": batch(more),
+            "read": READ,
+        }
     )
     return world
 
 
 def shared_shard_world():
     """Writers that wait for one shard of the feed."""
-    world = World("shared-shard", shares_a_shard=True)
-    world.provider(HOST, VCPU=8)
+    world = World("shared-shard", "host: {VCPU: 8}", shares_a_shard=True)
     world.add(
-        script("claim", put(claim(NEW, None, host=2))),
-        script("shrink", set_stock(HOST, VCPU=2)),
-        PRUNE,
-        FOLLOW,
+        {
+            "claim": put(claim(NEW, None, host=2)),
+            "shrink": set_stock(HOST, VCPU=2),
+            **READ_AND_PRUNE,
+        }
     )
     return world
 
@@ -519,151 +427,121 @@ def shared_shard_world():
 def followed_world():
     """Claims in different shards of the feed, which are followed by single looks."""
     world = world_of_consumers("followed", "present")
+    refill = claim(NEW, None, host=6)
     world.add(
-        script("put-old", put(claim(MINE, UNCHECKED, host=3))),
-        script("move", put(claim(MINE, UNCHECKED, spare=4))),
-        script("post-two", put(claim(NEW, UNCHECKED, spare=1), claim(MINE, UNCHECKED, host=1))),
-        script("place-new", place(claim(NEW, None, spare=1, host=1))),
-        script("delete-and-refill", release(MINE), put(claim(NEW, None, host=6))),
-        group(
-            "group-release-and-refill",
-            ClaimRequest.release(MINE),
-            ClaimRequest([claim(NEW, None, host=6)]),
-        ),
-        script("shrink", set_stock(HOST, VCPU=2)),
-        PRUNE,
-        script("read-often", *(FOLLOW.operations * 3)),
+        {
+            "put-old": put(claim(MINE, UNCHECKED, host=3)),
+            "move": put(claim(MINE, UNCHECKED, spare=4)),
+            "post-two": put(claim(NEW, UNCHECKED, spare=1), claim(MINE, UNCHECKED, host=1)),
+            "place-new": place(claim(NEW, None, spare=1, host=1)),
+            "delete-and-refill": (release(MINE), put(refill)),
+            "group-release-and-refill": group(ClaimRequest.release(MINE), refill),
+            "shrink": set_stock(HOST, VCPU=2),
+            "prune": PRUNE,
+            "read-often": (READ,) * 3,
+        }
     )
     return world
 
 
 def holds_world(*, ended):
     """A hold that returns, 2 of whose 8 units are drawn; its time is over, or it has none."""
-    world = World("holds-ended" if ended else "holds")
-    world.provider(HOST, VCPU=12)
-    world.provider(SPARE, VCPU=8)
-    world.rows["consumer_types"].append({"id": 1, "name": HOLD_TYPE})
-    for consumer in (HELD, MINE, OTHER):
-        world.consumer(consumer)
-        world.rows["consumers"][-1]["consumer_type_id"] = 1 if consumer == HELD else None
+    world = World("holds-ended" if ended else "holds", "host: {VCPU: 12}\nspare: {VCPU: 8}")
+    world.add_row("consumer_types", id=1, name=HOLD_TYPE)
     for consumer, used in ((HELD, 6), (MINE, 2), (OTHER, 1)):
-        world.holds(consumer, HOST, "VCPU", used)
-    world.rows["treeclaim_holds"].append(
-        {"uuid": HELD, "ends_at": BEGINNING if ended else None, "returns": True}
-    )
-    world.rows["treeclaim_draws"].append(
-        {
-            "consumer_uuid": MINE,
-            "provider_id": 1,
-            "class_id": 0,
-            "hold_uuid": HELD,
-            "amount": 2,
-        }
-    )
-    mine, new = claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=4)
-    drawing = replace(new, from_holds=[HELD])
+        world.add_consumer(consumer, host=used)
+        world.rows["consumers"][-1]["consumer_type_id"] = 1 if consumer == HELD else None
+    ends_at = BEGINNING if ended else None
+    world.add_row("treeclaim_holds", uuid=HELD, ends_at=ends_at, returns=True)
+    drawn = {"provider_id": 1, "class_id": 0, "hold_uuid": HELD, "amount": 2}
+    world.add_row("treeclaim_draws", consumer_uuid=MINE, **drawn)
+
+    def drawing(consumer, amount, generation=UNCHECKED):
+        return replace(claim(consumer, generation, host=amount), from_holds=[HELD])
+
     terms = HoldTerms(returns=True, projects=("other",))
     kept = replace(claim(OTHER, UNCHECKED, host=1), request=["resources=VCPU:1"])
+    named = {OTHER: ["resources=VCPU:2"]}
     world.add(
-        script("draw", put(drawing)),
-        script("draw-all", put(replace(claim(OTHER, UNCHECKED, host=7), from_holds=[HELD]))),
-        script("claim", put(claim("more", None, host=3))),
-        script("return", release(MINE)),
-        script("return-some", put(claim(MINE, UNCHECKED, host=1))),
-        script("pass-on", put(mine, claim(NEW, UNCHECKED, host=2))),
-        script("place", place(replace(claim(NEW, None, host=4), from_holds=[HELD]))),
-        script("write-hold", put(replace(claim(HELD, UNCHECKED, host=3), hold=terms))),
-        script("end", release(HELD)),
-        script("end-by-time", write(hold_writes.end, [HELD])),
-        script("forget", write(hold_writes.change_terms, {HELD: {"returns": False}})),
-        script("keep-alive", write(hold_writes.change_terms, {HELD: {"note": "alive"}})),
-        script("mend", write(hold_writes.forget_beyond, MINE)),
-        script("keep-request", put(kept), release(OTHER)),
-        script(
-            "name-request", write(kept_requests.keep_requests_for, {OTHER: ["resources=VCPU:2"]})
-        ),
-        script(
-            "prune-requests",
-            write(kept_requests.mark_without_record, [OTHER, NEW]),
-            write(kept_requests.delete_old),
-        ),
-        script(
-            "reshape",
-            write(
-                reshaper.reshape,
-                [ReshapedInventory(SPARE, GENERATION, stock(VCPU=8))],
-                [claim(MINE, UNCHECKED, spare=2)],
+        {
+            "draw": put(drawing(NEW, 4)),
+            "draw-all": put(drawing(OTHER, 7)),
+            "claim": put(claim("more", None, host=3)),
+            "return": release(MINE),
+            "return-some": put(claim(MINE, UNCHECKED, host=1)),
+            "pass-on": put(claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=2)),
+            "place": place(drawing(NEW, 4, None)),
+            "write-hold": put(replace(claim(HELD, UNCHECKED, host=3), hold=terms)),
+            "end": release(HELD),
+            "end-by-time": write(hold_writes.end, [HELD]),
+            "forget": write(hold_writes.change_terms, {HELD: {"returns": False}}),
+            "keep-alive": write(hold_writes.change_terms, {HELD: {"note": "alive"}}),
+            "mend": write(hold_writes.forget_beyond, MINE),
+            "keep-request": (put(kept), release(OTHER)),
+            "name-request": write(kept_requests.keep_requests_for, named),
+            "prune-requests": (
+                write(kept_requests.mark_without_record, [OTHER, NEW]),
+                write(kept_requests.delete_old),
             ),
-        ),
-        group(
-            "group-draw-and-return",
-            ClaimRequest([drawing]),
-            ClaimRequest.release(MINE),
-            ClaimRequest([replace(claim(OTHER, UNCHECKED, host=4), from_holds=[HELD])]),
-        ),
+            "reshape": reshape({SPARE: stock(VCPU=8)}, claim(MINE, UNCHECKED, spare=2)),
+            "group-draw-and-return": group(
+                drawing(NEW, 4), ClaimRequest.release(MINE), drawing(OTHER, 4)
+            ),
+        }
     )
     if not ended:
         # A write that finds a hold after its end removes that first, in a transaction of its own, and a
         # reader may see what is between the two.
-        world.add(FOLLOW)
+        world.add({"read": READ})
     return world
 
 
 def conditions_world(*, armed):
     """A host with a card and its slice, and another host; a condition may wait for its first use."""
-    world = World("conditions-armed" if armed else "conditions")
-    world.provider(HOST, VCPU=8)
-    world.provider(CARD, parent=HOST, VCPU=8)
-    world.provider(SLICE, parent=CARD, VCPU=8)
-    world.provider(SPARE, VCPU=8)
-    world.consumer(MINE)
-    world.holds(MINE, CARD, "VCPU", 2)
+    trees = "host: {VCPU: 8}\n  card: {VCPU: 8}\n    slice: {VCPU: 8}\nspare: {VCPU: 8}"
+    world = World("conditions-armed" if armed else "conditions", trees)
+    world.add_consumer(MINE, card=2)
     if armed:
-        row = {"effect": 1, "on_use": True, "began": False, "reason": '""'}
-        world.rows["treeclaim_conditions"] += [
-            {"resource_provider_id": 1, "name": "ONCE"} | row,
-            {"resource_provider_id": 2, "name": "ENDED", "ends_at": BEGINNING}
-            | row
-            | {"on_use": False, "began": True},
-        ]
+        row = {"effect": 1, "reason": '""'}
+        for number, name, end in ((1, "ONCE", None), (2, "ENDED", BEGINNING)):
+            times = {"ends_at": end, "on_use": end is None, "began": end is not None}
+            world.add_row(
+                "treeclaim_conditions", resource_provider_id=number, name=name, **row, **times
+            )
     tolerant = replace(claim("tolerant", None, slice=1), tolerates=frozenset({"CLEANING", "ONCE"}))
+    cleaning = Condition("CLEANING", Effect.NO_NEW)
     world.add(
-        script("put", write(conditions.put, HOST, Condition("CLEANING", Effect.NO_NEW))),
-        script("put-below", write(conditions.put, SLICE, Condition("CLEANING", Effect.LEAVE))),
-        script("arm", write(conditions.put, HOST, replace(ONCE, reason="again"))),
-        script("put-and-delete", *_put_and_delete()),
-        script("delete", write(conditions.delete, HOST, "ONCE")),
-        script("end", write(conditions.end, [(2, "ENDED"), (1, "ONCE")])),
-        script("claim-host", put(claim(NEW, None, host=2))),
-        script("claim-slice", put(claim("more", None, slice=2))),
-        script("claim-both", put(claim("both", None, slice=1), claim("two", None, spare=1))),
-        script("claim-tolerant", put(tolerant)),
-        script("hand-over", put(claim(MINE, UNCHECKED), claim(NEW, None, slice=2))),
-        script("release", release(MINE)),
-        script("place-two", place(claim("first", None, host=1), claim("second", None, card=1))),
-        script("move-below", move(SPARE, SLICE)),
-        script("move-away", move(CARD, SPARE)),
-        script("claim-spare", put(claim("third", None, spare=2))),
-        script(
-            "create-below",
-            create("made", SLICE),
-            add_stock("made", "VCPU"),
-            put(claim(OTHER, None, made=2)),
-        ),
-        script("delete-slice", write(providers.delete, SLICE)),
-        group(
-            "group-of-two",
-            ClaimRequest([claim(NEW, None, card=1)]),
-            ClaimRequest([claim(OTHER, None, slice=1)]),
-        ),
-        FOLLOW,
+        {
+            "put": write(conditions.put, HOST, cleaning),
+            "put-below": write(conditions.put, SLICE, Condition("CLEANING", Effect.LEAVE)),
+            "arm": write(conditions.put, HOST, replace(ONCE, reason="again")),
+            "put-and-delete": (
+                write(conditions.put, CARD, cleaning),
+                write(conditions.delete, CARD, "CLEANING"),
+            ),
+            "delete": write(conditions.delete, HOST, "ONCE"),
+            "end": write(conditions.end, [(2, "ENDED"), (1, "ONCE")]),
+            "claim-host": put(claim(NEW, None, host=2)),
+            "claim-slice": put(claim("more", None, slice=2)),
+            "claim-both": put(claim("both", None, slice=1), claim("two", None, spare=1)),
+            "claim-tolerant": put(tolerant),
+            "hand-over": put(claim(MINE, UNCHECKED), claim(NEW, None, slice=2)),
+            "release": release(MINE),
+            "place-two": place(claim("first", None, host=1), claim("second", None, card=1)),
+            "move-below": move(SPARE, SLICE),
+            "move-away": move(CARD, SPARE),
+            "claim-spare": put(claim("third", None, spare=2)),
+            "create-below": (
+                create("made", SLICE),
+                add_stock("made", "VCPU"),
+                put(claim(OTHER, None, made=2)),
+            ),
+            "delete-slice": write(providers.delete, SLICE),
+            "group-of-two": group(claim(NEW, None, card=1), claim(OTHER, None, slice=1)),
+            "read": READ,
+        }
     )
     return world
-
-
-def _put_and_delete():
-    yield write(conditions.put, CARD, Condition("CLEANING", Effect.NO_NEW))
-    yield write(conditions.delete, CARD, "CLEANING")
 
 
 def names_world():
@@ -672,9 +550,11 @@ def names_world():
     world.rows["traits"].clear()
     world.rows["resource_classes"].clear()
     world.add(
-        script("sync-names", write(standard_names.sync_standard_names)),
-        script("create-trait", write(trait_names.ensure, GOLD)),
-        script("create-class", write(resource_classes.ensure, GOLD)),
+        {
+            "sync-names": write(standard_names.sync_standard_names),
+            "create-trait": write(trait_names.ensure, GOLD),
+            "create-class": write(resource_classes.ensure, GOLD),
+        }
     )
     return world
 
@@ -682,19 +562,20 @@ def names_world():
 def words_world():
     """A mix, and an aggregate with a name: what is kept beside Placement's tables, for people."""
     world = World("words")
-    world.rows["treeclaim_mixes"].append({"name": "day", "slot": 0, "body": "{}"})
-    world.rows["treeclaim_aggregate_names"].append({"uuid": NAMED, "name": '"rack"'})
+    world.add_row("treeclaim_mixes", name="day", slot=0, body="{}")
+    world.add_row("treeclaim_aggregate_names", uuid=NAMED, name='"rack"')
+    both = {NAMED: "rack 7", UNNAMED: "rack 8"}
     world.add(
-        script("replace-mix", write(mixes.put, "day", {"requests": {}})),
-        script("replace-mix-otherwise", write(mixes.put, "day", {"requests": {"a": {}}})),
-        script("make-mix", write(mixes.put, "night", {"requests": {}})),
-        script("make-mix-otherwise", write(mixes.put, "night", {"requests": {"a": {}}})),
-        script("delete-mix", write(mixes.delete, "day")),
-        script(
-            "rename", write(aggregate_names.change_names, {NAMED: "rack 7", UNNAMED: "rack 8"})
-        ),
-        script("name", write(aggregate_names.change_names, {UNNAMED: "rack 9"})),
-        script("take-name", write(aggregate_names.change_names, {NAMED: None})),
+        {
+            "replace-mix": write(mixes.put, "day", {"requests": {}}),
+            "replace-mix-otherwise": write(mixes.put, "day", {"requests": {"a": {}}}),
+            "make-mix": write(mixes.put, "night", {"requests": {}}),
+            "make-mix-otherwise": write(mixes.put, "night", {"requests": {"a": {}}}),
+            "delete-mix": write(mixes.delete, "day"),
+            "rename": write(aggregate_names.change_names, both),
+            "name": write(aggregate_names.change_names, {UNNAMED: "rack 9"}),
+            "take-name": write(aggregate_names.change_names, {NAMED: None}),
+        }
     )
     return world
 
