@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Treeclaim's own tables: created, continued, and refused at another revision."""
+"""The schema is created once, however often and by whomever; own tables of another revision are refused."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import EACH_DATABASE, empty_database
 from tests.service import schema_on, start_on
 from treeclaim.cli.main import main
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.engine import make_engine
 from treeclaim.store.schema import revisions
-from treeclaim.store.schema.tables import SHARDS, feed_shards, mixes
+from treeclaim.store.schema.tables import SHARDS, feed_shards, mixes, resource_providers
 
 LATER = "0099"
-
-
-@pytest.fixture(params=EACH_DATABASE)
-def url(request, tmp_path):
-    """A database with the tables of this release."""
-    with empty_database(request.param, tmp_path) as made:
-        schema_on(made)
-        yield made
 
 
 def migrate_as_later_release(url):
@@ -37,7 +30,7 @@ def migrate_as_later_release(url):
 
 
 def state(url):
-    """The revision of the own tables, and the columns of all tables."""
+    """The revision of the own tables, the columns of all tables, and the numbers of rows of Placement's."""
     engine = sa.create_engine(url)
     with engine.connect() as connection:
         query = "SELECT version_num FROM treeclaim_alembic_version"
@@ -47,28 +40,35 @@ def state(url):
             table: sorted(column["name"] for column in inspector.get_columns(table))
             for table in inspector.get_table_names()
         }
-        traits = connection.exec_driver_sql("SELECT count(*) FROM traits").scalar()
+        rows = {
+            table: connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar()
+            for table in columns
+            if not table.startswith("treeclaim_")
+        }
     engine.dispose()
-    return revision, columns, traits
+    return revision, columns, rows
 
 
-def test_tables_of_a_later_release_are_refused(url, tmp_path, capsys):
-    migrate_as_later_release(url)
-    before = state(url)
+def test_tables_of_a_later_release_are_refused(database_url, tmp_path, capsys):
+    migrate_as_later_release(database_url)
+    before = state(database_url)
     file = tmp_path / "placement.conf"
-    file.write_text(f"[placement_database]\nconnection = {url}\n")
+    file.write_text(f"[placement_database]\nconnection = {database_url}\n")
     assert main(["db", "sync", "--config-file", str(file)]) == 1
     assert f"at revision {LATER}" in capsys.readouterr().err
     for sync in (True, False):
         refused = pytest.raises(SchemaRevisionError, match=f"at revision {LATER}")
-        with refused, start_on(url, tmp_path, **{"placement_database.sync_on_startup": sync}):
+        with (
+            refused,
+            start_on(database_url, tmp_path, **{"placement_database.sync_on_startup": sync}),
+        ):
             pass
-    assert state(url) == before
+    assert state(database_url) == before
 
 
-def test_interrupted_sync_is_continued(url):
-    complete = state(url)
-    engine = make_engine(DatabaseSettings(url))
+def test_interrupted_sync_is_continued(database_url):
+    complete = state(database_url)
+    engine = make_engine(DatabaseSettings(database_url))
     with engine.begin() as connection:
         for table in ("treeclaim_conditions", "treeclaim_alembic_version"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
@@ -82,7 +82,7 @@ def test_interrupted_sync_is_continued(url):
     for _ in range(2):
         revisions.sync(engine)
     revisions.require_ready(engine)
-    assert state(url) == complete
+    assert state(database_url) == complete
     with engine.connect() as connection:
         indexes = sa.inspect(connection).get_indexes(mixes.name)
         assert [index["name"] for index in indexes] == [index.name for index in mixes.indexes]
@@ -91,10 +91,42 @@ def test_interrupted_sync_is_continued(url):
     assert sorted(shards) == list(range(SHARDS))
 
 
-def test_own_tables_without_a_column_are_refused(url):
-    engine = make_engine(DatabaseSettings(url))
+def test_own_tables_without_a_column_are_refused(database_url):
+    engine = make_engine(DatabaseSettings(database_url))
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE treeclaim_feed DROP COLUMN amounts")
     with pytest.raises(SchemaRevisionError, match=r"has no treeclaim_feed\.amounts"):
         revisions.require_ready(engine)
+    engine.dispose()
+
+
+def sync_at_once(url):
+    """Create the schema from two threads at the same moment."""
+    with ThreadPoolExecutor(2) as pool:
+        for made in [pool.submit(schema_on, url) for _ in range(2)]:
+            made.result(60)
+
+
+@pytest.mark.slow
+def test_concurrent_and_repeated_schema_syncs_agree(database_url):
+    complete = state(database_url)
+    for _ in range(3):
+        metadata, engine = sa.MetaData(), sa.create_engine(database_url)
+        metadata.reflect(engine)
+        metadata.drop_all(engine)
+        engine.dispose()
+        for _ in range(2):
+            sync_at_once(database_url)
+            assert state(database_url) == complete
+
+
+def test_used_tables_without_a_revision_are_refused(database_url):
+    engine = make_engine(DatabaseSettings(database_url))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM alembic_version")
+        connection.execute(sa.insert(resource_providers), {"uuid": "uuid", "name": "name"})
+    before = state(database_url)
+    with pytest.raises(SchemaRevisionError, match="db stamp a082b8bb98d0"):
+        revisions.sync(engine)
+    assert state(database_url) == before
     engine.dispose()
