@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of the feed counts what claims tell, and looks at providers only where it has to."""
+"""A reader of the feed counts what claims tell, and loads providers, or everything, only where it has to."""
 
 import uuid
 from contextlib import closing
@@ -40,38 +40,18 @@ def claim(store, provider):
     store.replace_allocations([make_claim(str(uuid.uuid4()), {provider: 1})])
 
 
-def used_in(replica, provider):
-    with replica.current() as forest:
-        return {
-            view.resource_class: view.used for view in forest.inventories(forest.row_of(provider))
-        }
-
-
 def knows_all(store, reader):
     """Compare what a reader knows with what a full load shows."""
-    fresh = Forest()
-    fresh.apply(store.changes(None))
-    assert reader.forest.records() == fresh.records()
-
-
-def child_of(other, provider):
-    """Let another process add a provider below one; return its uuid."""
-    return create_host(other, parent=provider)
-
-
-def reader_of_shapes(store, other, provider):
-    """A reader that has followed changes of a tree's shape, and one such change that is news to it."""
-    reader = Reader(store)
-    for _ in range(2):
-        child_of(other, provider)
-        reader.catch_up()
-    child_of(other, provider)
-    return reader
+    fresh = Reader(store)
+    fresh.catch_up()
+    assert reader.picture() == fresh.picture()
 
 
 def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, monkeypatch):
     monkeypatch.setattr(polling, "_MOST_PROVIDERS", 0)
-    reader = reader_of_shapes(store, other, hosts[0])
+    reader = Reader(store)
+    reader.catch_up()
+    create_host(other, parent=hosts[0])
     read = store.read
 
     def claimed_first(operation, *arguments):
@@ -90,7 +70,6 @@ def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, 
     [
         (polling, "_MOST_ROWS"),
         (polling, "_MOST_PROVIDERS"),
-        (unread, "_FEW"),
     ],
 )
 def test_reader_far_behind_catches_up_to_the_same_state(
@@ -104,16 +83,15 @@ def test_reader_far_behind_catches_up_to_the_same_state(
             for writer in (other, third, store):
                 for _ in range(times):
                     claim(writer, hosts[0])
-                    child_of(writer, hosts[1])
+                    create_host(writer, parent=hosts[1])
             reader.catch_up()
             knows_all(store, reader)
 
 
 def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other):
     replica = Replica(store)
-    for _ in range(2):
+    with replica.current():
         claim(other, hosts[0])
-        used_in(replica, hosts[0])
     with store.engine.begin() as connection:
         connection.execute(
             sa.update(resource_providers).values(generation=resource_providers.c.generation + 5)
@@ -128,9 +106,6 @@ def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other
 def test_row_of_another_format_causes_full_load(store, hosts, other):
     reader = Reader(store)
     reader.catch_up()
-    for _ in range(3):
-        claim(other, hosts[0])
-        reader.catch_up()
     claim(other, hosts[0])
     with store.engine.begin() as connection:
         connection.execute(sa.update(feed).values(format=2))
@@ -145,3 +120,19 @@ def test_amounts_too_long_for_their_column_are_not_counted():
     assert text is not None
     assert len(text) <= LONGEST_AMOUNTS
     assert read_amounts(None, AT) is None
+
+
+def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
+    """A few changes among many providers are followed, however."""
+    monkeypatch.setattr(polling, "_MOST_ROWS", 2)
+    monkeypatch.setattr(unread, "_FEW", 2)
+    for _ in range(20):
+        create_host(store, 8)
+    reader = Reader(store)
+    reader.catch_up()
+    for is_complete, count in ((False, 3), (True, 8)):
+        for _ in range(count):
+            create_host(store, 8)
+        assert reader.catch_up() is is_complete
+        knows_all(store, reader)
+    assert store.changes(reader.cursor) is None

@@ -9,18 +9,11 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import EACH_DATABASE
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import pruning, shards
 from treeclaim.store.schema.tables import SHARDS, feed, feed_shards
 
 EVERYTHING = timedelta(seconds=-1)
-PIECE = 5
-
-
-@pytest.fixture(params=EACH_DATABASE)
-def database_kind(request):
-    return request.param
 
 
 def rows_of(store, table):
@@ -28,20 +21,11 @@ def rows_of(store, table):
         return connection.execute(sa.select(table)).all()
 
 
-def touch_together(store, count):
-    """Commit a change of this many providers at once."""
-
-    def change(transaction):
-        transaction.touch_providers(range(1, count + 1))
-
-    store.write(change)
-
-
 @pytest.fixture
 def deletions(store, monkeypatch):
     """The number of rows that each statement took out of the feed, with small pieces and one shard."""
     monkeypatch.setattr(shards.ShardChoice, "draw", lambda *_: 5)
-    monkeypatch.setattr(pruning, "ROWS_PER_TRANSACTION", PIECE)
+    monkeypatch.setattr(pruning, "ROWS_PER_TRANSACTION", 5)
     statements = []
 
     def note(_connection, cursor, statement, *_):
@@ -52,24 +36,21 @@ def deletions(store, monkeypatch):
     return statements
 
 
-def test_a_long_feed_is_pruned_in_pieces(store, deletions):
+@pytest.mark.parametrize(
+    ("commits", "pieces"),
+    [([1] * 23, [5, 5, 5, 5, 3]), ([3, 12, 1], [15, 1])],
+    ids=["many commits", "a large commit, which is pruned whole"],
+)
+def test_feed_is_pruned_in_pieces(store, deletions, commits, pieces):
     store.housekeeper.prune(EVERYTHING)
     deletions.clear()
-    for _ in range(23):
-        touch_together(store, 1)
-    assert store.housekeeper.prune(EVERYTHING) == 23
-    assert deletions == [5, 5, 5, 5, 3]
+    for count in commits:
+        store.write(
+            lambda transaction, count=count: transaction.touch_providers(range(1, count + 1))
+        )
+    assert store.housekeeper.prune(EVERYTHING) == sum(commits)
+    assert deletions == pieces
     assert rows_of(store, feed) == []
-
-
-def test_commit_is_pruned_whole_whatever_its_size(store, deletions):
-    store.housekeeper.prune(EVERYTHING)
-    deletions.clear()
-    touch_together(store, 3)
-    touch_together(store, 12)
-    touch_together(store, 1)
-    assert store.housekeeper.prune(EVERYTHING) == 16
-    assert deletions == [15, 1]
 
 
 def test_recent_rows_are_not_pruned(store):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reader that caught up after prunings, restores and torn views knows what a fresh one knows."""
 
-import shutil
 from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.databases import EACH_DATABASE, EACH_SERVER, filled_database
+from tests.databases import EACH_DATABASE, filled_database
 from tests.store.feed.worlds_of_readers import (
     PROVIDERS,
     READERS,
@@ -81,25 +80,12 @@ def live_through(world, story):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=examples(40),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
-@given(story=STORIES)
-def test_random_histories_leave_no_reader_behind(story, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("story")
-    with filled_database("sqlite", prepare, folder) as url, closing(World(url)) as world:
-        live_through(world, story)
-    shutil.rmtree(folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", EACH_SERVER)
-def test_random_histories_on_servers_leave_no_reader_behind(kind, tmp_path):
+@pytest.mark.parametrize("kind", EACH_DATABASE)
+def test_random_histories_leave_no_reader_behind(kind, tmp_path):
+    count = examples(40) if kind == "sqlite" else 20
     with filled_database(kind, prepare, tmp_path) as url:
 
-        @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
         @given(story=STORIES)
         def every_story(story):
             with closing(World(url)) as world:
@@ -168,24 +154,32 @@ def test_story_leaves_no_reader_behind(world, name):
     everybody_is_current(world)
 
 
-def test_reader_loads_everything_once_when_unread_rows_are_pruned(world):
-    tell(world, ("create", 0, 0), ("read", 0, 0), ("stock", 0, 0), ("age", 0, 0))
-    tell(world, ("stock", 0, 0), ("stock", 0, 0), ("create", 0, 1), ("prune_old", 2, 0))
-    reader = world.readers[0]
-    assert world.must_be_current(reader)
+@pytest.mark.parametrize(
+    ("story", "is_complete"),
+    [
+        (
+            [
+                *[("stock", 0, 0), ("age", 0, 0), ("stock", 0, 0), ("stock", 0, 0)],
+                *[("create", 0, 1), ("prune_old", 2, 0)],
+            ],
+            True,
+        ),
+        ([("create", 1, 1), ("age", 0, 0), ("create", 1, 2), ("prune_old", 2, 0)], True),
+        (
+            [
+                *[("create", 1, 1), ("trait", 1, 1), ("restart", 1, 0), ("create", 1, 2)],
+                ("prune_old", 2, 0),
+            ],
+            False,
+        ),
+        ([("reset_feed", 0, 0)], True),
+    ],
+    ids=["unread rows pruned", "first rows of a shard pruned", "all rows remain", "reset"],
+)
+def test_late_reader_loads_everything_only_if_rows_are_missing(world, story, is_complete):
+    tell(world, ("create", 0, 0), READ, *story)
+    assert world.must_be_current(world.readers[0]) is is_complete
     tell(world, ("stock", 0, 0))
-    assert not world.must_be_current(reader)
-
-
-def test_pruned_first_rows_of_a_shard_cause_full_load(world):
-    tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1), ("age", 0, 0))
-    tell(world, ("create", 1, 2), ("prune_old", 2, 0))
-    assert world.must_be_current(world.readers[0])
-
-
-def test_late_reader_needs_no_full_load_while_its_rows_remain(world):
-    tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1), ("trait", 1, 1))
-    tell(world, ("restart", 1, 0), ("create", 1, 2), ("prune_old", 2, 0))
     assert not world.must_be_current(world.readers[0])
 
 
@@ -201,13 +195,6 @@ def test_feed_does_not_grow_with_prunings(world):
         tell(world, ("create", 0, 0), ("delete", 0, 0), ("age", 0, 0))
         tell(world, ("prune_old", number % WRITERS, 0))
     assert world.copy()["treeclaim_feed"] == []
-
-
-def test_reader_loads_everything_after_a_reset(world):
-    tell(world, ("create", 0, 0), ("read", 0, 0), ("reset_feed", 0, 0))
-    assert world.must_be_current(world.readers[0])
-    tell(world, ("stock", 0, 0))
-    assert not world.must_be_current(world.readers[0])
 
 
 def test_reset_creates_missing_shards(world):
