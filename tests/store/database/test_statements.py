@@ -7,6 +7,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.driver import DriverStatement, send
 from treeclaim.store.database.failures import Failure, classify_failure
@@ -68,28 +69,23 @@ def load_names(store):
     return {name for name, _ in load_projects(store)}
 
 
-def test_lists_and_times_are_parameters_of_sql(store):
+def test_lists_and_times_are_parameters(store):
     names = [f"{number:04}" for number in range(MANY)]
     insert(store, names)
     by_names = "SELECT external_id FROM projects WHERE external_id IN :names AND created_at <= :at"
-    with store.engine.begin() as connection:
-        transaction = ReadTransaction(connection)
-        for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
-            for at, count in ((AT, length), (AT - dt.timedelta(seconds=1), 0)):
-                rows = transaction.rows(by_names, names=names[:length], at=at)
-                assert {row.external_id for row in rows} == set(names[:count])
-
-
-def test_list_parameters_of_any_length_match_their_values(store):
-    names = [f"{number:04}" for number in range(MANY)]
-    insert(store, names)
     find = CompiledStatement(FOUND)
+
+    def found(statement, **values):
+        return {row.external_id for row in transaction.rows(statement, **values)}
+
     with store.engine.begin() as connection:
         transaction = ReadTransaction(connection)
         for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
-            for listed_names in ([], names[1:2], names[:5:2]):
-                rows = transaction.rows(find, names=names[:length], others=listed_names)
-                assert {row.external_id for row in rows} == set(names[:length]) - set(listed_names)
+            wanted = names[:length]
+            for at, count in ((AT, length), (AT - dt.timedelta(seconds=1), 0)):
+                assert found(by_names, names=wanted, at=at) == set(names[:count])
+            for others in ([], names[1:2], names[:5:2]):
+                assert found(find, names=wanted, others=others) == set(wanted) - set(others)
 
 
 @pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
@@ -129,6 +125,18 @@ def test_unexpected_row_count_rolls_back_and_retries(store):
     store.write(rename)
     assert len(attempts) == 2
     assert load_names(store) == {"c"}
+
+
+def test_operation_with_constant_conflicts_gives_up(store):
+    tried = []
+
+    def unlucky(_transaction):
+        tried.append(1)
+        raise RetryTransactionError
+
+    with pytest.raises(ConcurrentChangeError):
+        store.write(unlucky)
+    assert len(tried) > 1
 
 
 def test_query_reports_that_a_deferred_write_changed_another_number_of_rows(store):

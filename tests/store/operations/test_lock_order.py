@@ -33,12 +33,6 @@ STOCK = {"VCPU": Inventory(100)}
 PATIENT = 60.0
 
 
-@pytest.fixture(params=EACH_SERVER)
-def database_kind(request):
-    """A database that locks rows."""
-    return request.param
-
-
 @pytest.fixture
 def drawn(store):
     """A store with a server that has drawn from one of two holds."""
@@ -127,6 +121,7 @@ def lock(connection, table, uuid):
     connection.execute(sa.select(table.c.id).where(table.c.uuid == uuid).with_for_update())
 
 
+@pytest.mark.parametrize("database_kind", EACH_SERVER, indirect=True)
 @pytest.mark.parametrize("path", PATHS)
 def test_hold_is_locked_after_consumers_and_before_providers(drawn, path):
     with ThreadPoolExecutor(1) as pool, drawn.engine.connect() as holder:

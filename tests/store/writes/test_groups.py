@@ -17,6 +17,7 @@ from treeclaim.store.writes import groups as groups_module
 from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Groups, MemberState
 
 PATIENT = 60.0
+MANY = [f"<{number}>" for number in range(MOST_REQUESTS + 3)]
 
 
 def claim(*uuids):
@@ -100,18 +101,13 @@ def database(monkeypatch):
         (["a", "b", "c"], [["a", "b", "c"]]),
         # Claims of one consumer are in different groups, in their order.
         (["a", ("b", "c"), "c", "b", "d"], [["a", "bc", "d"], ["c", "b"]]),
+        (MANY, [MANY[:MOST_REQUESTS], MANY[MOST_REQUESTS:]]),
     ],
 )
 def test_claims_that_come_during_a_transaction_are_the_next_groups(database, names, committed):
     with database.held_up(*names):
         pass
     assert database.committed == [["first"], *committed]
-
-
-def test_group_has_a_bounded_size(database):
-    with database.held_up(*(f"<{number}>" for number in range(MOST_REQUESTS + 3))):
-        pass
-    assert [len(group) for group in database.committed] == [1, MOST_REQUESTS, 3]
 
 
 def test_large_request_is_a_transaction_of_its_own_and_waits_for_nobody(database):
