@@ -4,11 +4,13 @@
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
 from tests.paths import ROOT
 from treeclaim.config.effective import all_options
+from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.schema.tables import own_tables
 
 OF_LIBRARIES = {"keystone_authtoken", "oslo_middleware", "oslo_policy", "oslo_concurrency"}
@@ -56,6 +58,12 @@ def test_every_file_link_has_a_target():
             made = target.removeprefix("site/") if page.parent == ROOT / "docs" else target
             is_made = made != target and ((ROOT / made).exists() or made == "api.md")
             assert is_made or (page.parent / target).exists(), (page, target)
+
+
+def test_documented_database_timeouts_are_the_defaults():
+    page = (ROOT / "docs" / "operate.md").read_text()
+    rows = re.findall(r"\| ([0-9.]+) s? *\| `database_(\w+)_timeout`", page)
+    assert {name: float(seconds) for seconds, name in rows} == asdict(Timeouts())
 
 
 @pytest.mark.slow

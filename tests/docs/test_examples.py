@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import uuid
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
-from tests.docs.test_guide_is_true import SECTIONS
+from tests.docs.test_answers import sections
 from tests.paths import EXAMPLE, ROOT
 from treeclaim.client import ClientError
 from treeclaim.client.loading import apply_topology
@@ -74,6 +75,7 @@ class Examples:
         self.environment, self.client, self.outputs = environment, client, {}
         self.names: dict[str, Any] = {
             "client": client,
+            "ENDPOINT": environment["TREECLAIM_ENDPOINT"],
             "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
             "hosts": lambda response: [
                 self.names["names"][next(iter(row["allocations"]))]
@@ -178,15 +180,22 @@ EXPECTED = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_guide_examples_succeed_in_their_order(examples, name):
     page = GUIDES / f"{name}.md"
-    topologies = [topology for title, topology, _ in SECTIONS if title.startswith("Numbers")]
-    if name != "devices":
-        blocks = BLOCK.finditer(page.read_text())
-        topologies = [block["text"] for block in blocks if block["kind"] == "yaml"]
-    for topology in topologies:
-        examples.load(topology)
+    parts = [BLOCK.findall(page.read_text())]
+    if name == "devices":
+        parts = [blocks for title, blocks in sections() if title.startswith("Numbers")]
+    for *_, kind, text in chain.from_iterable(parts):
+        if kind == "yaml":
+            examples.load(text)
     for kind, text in marked_blocks(page):
         if kind:
             examples.run(kind, text)
     for command, words in EXPECTED[name].items():
         assert words in examples.outputs[command], (command, examples.outputs[command])
     assert "gpu-1" not in examples.outputs.get("treeclaim candidates resources_A=PGPU:1", "")
+
+
+def test_python_examples_of_the_watching_page_run(examples, capsys):
+    examples.client.call("POST", "/resource_providers", {"name": "host"})
+    for kind, text in marked_blocks(ROOT / "docs" / "watching.md"):
+        examples.run(kind, text)
+    assert capsys.readouterr().out.splitlines() == ["1 providers", "traits or classes changed"]
