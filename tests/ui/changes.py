@@ -58,12 +58,3 @@ def conditioned(client, name, *keys, **members):
     finally:
         for key in keys:
             client.call("DELETE", f"{path}/{key}")
-
-
-def refuse_conditions(visitor):
-    """Let nobody read who has conditions."""
-    refusal = {"errors": [{"status": 403, "title": "Forbidden", "detail": "Not for you."}]}
-    visitor.page.route(
-        "**/treeclaim/providers?include=conditions*",
-        lambda route: route.fulfill(status=403, json=refusal),
-    )

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.ui.changes import changed, claimed, conditioned, put_part, refuse_conditions, uuid_of
+from tests.ui.changes import changed, claimed, conditioned, put_part, uuid_of
 
 pytestmark = pytest.mark.slow
 
@@ -97,12 +97,3 @@ def test_table_shows_conditions(visit, cloud, client):
         )
         assert signed.get_attribute("title") == words
         assert signed.locator(".sr").text_content() == f"Conditions: {words}"
-
-
-def test_map_works_without_permission_for_conditions(visit, cloud):
-    visitor = visit(cloud)
-    refuse_conditions(visitor)
-    page = visitor.open()
-    page.locator(".square").first.wait_for()
-    visitor.see("Not for you.")
-    visitor.see("11 trees and 1 pool")

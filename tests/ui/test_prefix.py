@@ -1,86 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages behind a proxy that serves the service below a path (contract page 99, section 7)."""
 
-import threading
 from contextlib import contextmanager
-from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.clouds.bulk import write_world
+from tests.server.fronts import running
+from tests.service import start_on
 from tests.ui.changes import claimed, uuid_of
-from tests.ui.worlds import QUESTION
+from tests.ui.worlds import QUESTION, small
 from treeclaim.client import Client
 
 pytestmark = pytest.mark.long
 
 PREFIX = "/cloud-1/placement"
-HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "host"}
-_SECONDS = 60
 
 
 @contextmanager
-def proxy_before(target):
-    """A proxy that knows nothing but paths below the prefix, which it takes off.
+def served_below_a_path(folder):
+    """The pages, which do not know the path that is taken off before their service.
 
     Yields:
-        Its URL with the prefix, and the paths of requests that it does not know.
+        Its URL with the path, its URL without, and the paths of requests elsewhere.
     """
-    unknown = []
+    database = f"sqlite:///{folder}/placement.db"
+    write_world(database, small())
+    elsewhere = []
+    with start_on(database, folder, **{"treeclaim.pages": "true"}) as application:
 
-    class Handler(BaseHTTPRequestHandler):
-        def pass_on(self):
-            if not self.path.startswith(f"{PREFIX}/"):
-                unknown.append(self.path)
-                self.send_error(404)
-                return
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            connection = HTTPConnection(target.removeprefix("http://"), timeout=_SECONDS)
-            connection.request(
-                self.command, self.path.removeprefix(PREFIX), body, kept(self.headers.items())
-            )
-            answer = connection.getresponse()
-            self.send_response_only(answer.status, answer.reason)
-            for name, value in kept(answer.getheaders()).items():
-                self.send_header(name, value)
-            self.end_headers()
-            try:
-                # A stream is passed on as it comes; HTTP/1.0 ends an answer with its connection.
-                while piece := answer.read1(65_536):
-                    self.wfile.write(piece)
-            except OSError:
-                # The browser left the page, or the service ended before the stream.
-                self.close_connection = True
-            finally:
-                connection.close()
+        def below_the_path(environment, start_response):
+            path = environment["PATH_INFO"]
+            if not path.startswith(f"{PREFIX}/"):
+                elsewhere.append(path)
+                start_response("404 Not Found", [("Content-Length", "0")])
+                return []
+            environment["PATH_INFO"] = path.removeprefix(PREFIX)
+            return application(environment, start_response)
 
-        def do_GET(self):
-            self.pass_on()
-
-        def do_POST(self):
-            self.pass_on()
-
-        def log_message(self, *arguments):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}{PREFIX}", unknown
-    finally:
-        server.shutdown()
-        thread.join()
-        server.socket.close()
+        with (
+            running(application, threads=8) as plain,
+            running(below_the_path, threads=8) as server,
+        ):
+            urls = [f"http://127.0.0.1:{front.address[1]}" for front in (server, plain)]
+            yield f"{urls[0]}{PREFIX}", urls[1], elsewhere
 
 
-def kept(headers):
-    return {name: value for name, value in headers if name.lower() not in HOP_BY_HOP}
-
-
-def test_pages_and_event_stream_work_below_a_path(visit, cloud):
-    with proxy_before(cloud) as (url, unknown), Client(cloud, "admin") as client:
+def test_pages_and_event_stream_work_below_a_path(visit, tmp_path):
+    with (
+        served_below_a_path(tmp_path) as (url, direct, elsewhere),
+        Client(direct, "admin") as client,
+    ):
         visitor = visit(url)
         page = visitor.open(token=None)
         # The address without its last slash leads to the pages too.
@@ -113,4 +83,4 @@ def test_pages_and_event_stream_work_below_a_path(visit, cloud):
         visitor.see("11 trees and 1 pool")
         assert page.url.startswith(f"{url}/ui/")
     # Where somebody opens a picture alone, browsers ask for that by themselves.
-    assert set(unknown) <= {"/favicon.ico"}
+    assert set(elsewhere) <= {"/favicon.ico"}

@@ -2,16 +2,14 @@
 """Messages of pages that have nothing to show (contract page 99, section 7)."""
 
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
 import yaml
 
 from tests.cli.processes import run
-from tests.clouds import World
 from tests.ports import free_port
-from tests.servers import service_environment, serving
+from tests.servers import eventually, service_environment, serving
 from tests.ui.changes import uuid_of
 from tests.ui.conftest import service_with
 from tests.ui.worlds import small
@@ -71,71 +69,54 @@ def test_empty_cloud_shows_how_to_fill_it(visit, tmp_path):
         visitor.see("None of 0 trees matches.")
 
 
-def change_meanwhile(environment, folder):
-    """Create a provider by another server on the same database."""
-    with serving(environment, folder) as running, Client(running.url, "admin") as client:
-        client.call("POST", "/resource_providers", json={"name": "meanwhile"})
+def prune_all(environment):
+    """Prune until the feed has no row: what was written in this very second is not older than now."""
+    connection = environment["OS_PLACEMENT_DATABASE__CONNECTION"]
+
+    def is_pruned():
+        assert run(environment, "db", "prune", "--keep-hours=0").returncode == 0
+        with closing(sqlite3.connect(connection.removeprefix("sqlite:///"))) as database:
+            ((rows,),) = database.execute("SELECT count(*) FROM treeclaim_feed")
+        return not rows
+
+    eventually(is_pruned, "the feed is empty")
 
 
-def test_changes_during_an_outage_are_shown_after_it(visit, tmp_path):
+@pytest.mark.parametrize("is_pruned", [False, True], ids=["short", "until the feed is pruned"])
+def test_changes_during_an_outage_are_shown_after_it(visit, tmp_path, is_pruned):
     environment = service_environment(tmp_path)
     url = f"http://127.0.0.1:{free_port()}"
     with serving(environment, tmp_path, url=url) as server:
         visitor = visit(url)
         page = visitor.page
-        readings = []
-        page.on("request", lambda request: readings.append(request.url))
+        answers = []
+        page.on("response", lambda answer: answers.append((answer.url, answer.status)))
         visitor.open()
         visitor.see("There is no resource provider yet")
         server.stop()
         visitor.see("The server does not answer.")
         # The shown values stay.
         visitor.see("There is no resource provider yet")
-        change_meanwhile(environment, tmp_path)
+        # Another server on the same database.
+        with serving(environment, tmp_path) as running, Client(running.url, "admin") as client:
+            client.call("POST", "/resource_providers", json={"name": "meanwhile"})
+        if is_pruned:
+            prune_all(environment)
+            # Or the page could find the server back, and list all again, before its stream asks.
+            page.route("**/treeclaim", lambda route: route.abort())
         server.start()
         visitor.see("1 tree")
         page.locator(".notice.lost").wait_for(state="detached")
-        # The whole cloud is read again at most once for it.
-        assert len([url for url in readings if "by=tree" in url and "in_tree" not in url]) <= 2
-
-
-def prune_all(environment):
-    """Prune until the feed has no row: what was written in this very second is not older than now."""
-    connection = environment["OS_PLACEMENT_DATABASE__CONNECTION"]
-    deadline = time.monotonic() + 30
-    while True:
-        assert run(environment, "db", "prune", "--keep-hours=0").returncode == 0
-        with closing(sqlite3.connect(connection.removeprefix("sqlite:///"))) as database:
-            ((rows,),) = database.execute("SELECT count(*) FROM treeclaim_feed")
-        if not rows:
-            return
-        assert time.monotonic() < deadline
-
-
-def test_pruned_feed_causes_a_full_reload(visit, tmp_path):
-    environment = service_environment(tmp_path)
-    url = f"http://127.0.0.1:{free_port()}"
-    with serving(environment, tmp_path, url=url) as server:
-        visitor = visit(url)
-        page = visitor.page
-        statuses = []
-        page.on("response", lambda answer: statuses.append((answer.url, answer.status)))
-        visitor.open()
-        visitor.see("There is no resource provider yet")
-        server.stop()
-        visitor.see("The server does not answer.")
-        change_meanwhile(environment, tmp_path)
-        prune_all(environment)
-        # Or the page could find the server back, and list all again, before its stream asks.
-        page.route("**/treeclaim", lambda route: route.abort())
-        server.start()
-        visitor.see("1 tree")
-        page.locator(".notice.lost").wait_for(state="detached")
-        assert 410 in [status for address, status in statuses if "/treeclaim/changes" in address]
+        streams = [status for address, status in answers if "/treeclaim/changes" in address]
+        assert (410 in streams) == is_pruned
+        if not is_pruned:
+            # The whole cloud is read again at most once for it.
+            listings = [one for one, _ in answers if "by=tree" in one and "in_tree" not in one]
+            assert len(listings) <= 2
         page.unroute("**/treeclaim")
         with Client(url, "admin") as client:
             client.call("POST", "/resource_providers", json={"name": "afterwards"})
-        # Watching goes on from the new cursor.
+        # Watching goes on, from a new cursor or the former one.
         visitor.see("2 trees")
 
 
@@ -173,15 +154,14 @@ def test_tree_parts_denied_by_policy_are_omitted_with_a_note(visit, tmp_path):
         assert "CUSTOM_GOLD" not in page.locator("main").inner_text()
 
 
-def test_names_are_escaped_in_pages(visit, tmp_path):
+def test_names_are_escaped_in_pages(visit, cloud):
     name = "<img src=x onerror=\"document.title='taken'\">"
-    with service_with(tmp_path, World("none", (), "", ())) as server:
-        with Client(server.url, "admin") as client:
-            made = client.call("POST", "/resource_providers", json={"name": name})
-        visitor = visit(server.url)
-        for route in (f"#/tree/{made['uuid']}", "#/cloud?view=table", f"#/cloud?name={name}"):
+    with Client(cloud, "admin") as client:
+        made = client.call("POST", "/resource_providers", json={"name": name})
+        visitor = visit(cloud)
+        for route in ("#/cloud?view=table", f"#/cloud?name={name}", f"#/tree/{made['uuid']}"):
             page = visitor.go(route)
             page.locator("main h1").wait_for()
-        assert page.title() == "Cloud · Treeclaim"
-        visitor.open(f"#/tree/{made['uuid']}")
-        visitor.see(name)
+            visitor.see(name)
+            assert page.title() == f"{'Tree' if 'tree' in route else 'Cloud'} · Treeclaim"
+        client.call("DELETE", f"/resource_providers/{made['uuid']}")
