@@ -98,10 +98,10 @@ def count(world, request, keeps=lambda trees: True):
 def parts_of(world, request, domains):
     """Return how many consumers fit in each domain alone."""
     reference = Reference(world)
-    roots = [p for p in reference.P if reference.root(p) == p]
     if domains == "tree":
         return {
-            root: count(world, request, lambda trees, root=root: root in trees) for root in roots
+            root: count(world, request, lambda trees, root=root: root in trees)
+            for root in reference.roots
         }
     return {
         domain: count(
@@ -114,10 +114,7 @@ def parts_of(world, request, domains):
 
 
 def trees_of(world, alloc):
-    reference = Reference(world)
-    givers = {p for p, _, _ in alloc}
-    unshared = {p for p in givers if SHARING not in reference.traits(p)}
-    return {reference.root(p) for p in unshared or givers}
+    return Reference(world).trees({p for p, _, _ in alloc})
 
 
 def is_exact(world, request):
@@ -135,9 +132,8 @@ def is_exact(world, request):
 def options(world, request):
     """Return the number of possible providers for each slot in each tree."""
     reference = Reference(world)
-    roots = [p for p in reference.P if reference.root(p) == p]
     for group in request.groups:
-        for root in roots:
+        for root in reference.roots:
             if group.suffix:
                 yield len(reference.suffixed(group, root))
                 continue

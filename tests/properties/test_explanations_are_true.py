@@ -69,9 +69,10 @@ def check_all(world, requests):
 
 def check(world, request, explanation):
     where = f"{world}\n{request}\n{explanation}"
-    matching = Reference(world).matching(request, MOST_COMBINATIONS)
-    roots = [provider for provider in world.providers if provider.parent is None]
-    assert explanation["trees"] == {"considered": len(roots), "matching": len(matching)}, where
+    reference = Reference(world)
+    matching = reference.matching(request, MOST_COMBINATIONS)
+    trees = {"considered": len(reference.roots), "matching": len(matching)}
+    assert explanation["trees"] == trees, where
     assert explanation["feasible"] == bool(matching), where
     empty = Reference(emptied(world)).matching(request, MOST_COMBINATIONS)
     assert explanation["fits_when_empty"] == bool(empty), where
@@ -120,9 +121,10 @@ def check_nothing_else_blocks(world, request, explanation, where):
 
 def check_order_of_nearest(world, request, explanation, where):
     """Trees that satisfy more groups alone come first, of equal ones the older tree."""
-    roots = [provider.name for provider in world.providers if provider.parent is None]
     satisfied = [satisfying(world, request, group) for group in request.groups]
-    ranked = sorted(roots, key=lambda root: -sum(root in trees for trees in satisfied))
+    ranked = sorted(
+        Reference(world).roots, key=lambda root: -sum(root in trees for trees in satisfied)
+    )
     shown = [nearest["root_provider"]["uuid"] for nearest in explanation["nearest"]]
     assert shown == [uuid_of(root) for root in ranked if uuid_of(root) in shown], where
 

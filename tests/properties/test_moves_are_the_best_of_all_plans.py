@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.properties.forest_adapter import FoundCandidates, ask, candidate_request, forest_of
-from tests.reference.candidates import SHARING
+from tests.reference.candidates import SHARING, Reference
 from tests.reference.counts import count_everywhere
 from tests.reference.moves import Consumer, Model, Question, Rule
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
@@ -149,7 +149,7 @@ def any_question(chance):
             drawn = {("hold", *cell): chance.randint(1, cells[cell])}
             consumer = replace(consumer, drawn=drawn)
         consumers.append(consumer)
-    roots = [provider.name for provider in world.providers if provider.parent is None]
+    reference = Reference(world)
     names = [consumer.name for consumer in consumers]
     goal = chance.choice(["empty", "empty", "fit", "keep"])
     question = Question(
@@ -160,7 +160,8 @@ def any_question(chance):
         both_at_once=chance.random() < 0.5,
     )
     if goal == "empty":
-        in_use = sorted({root(world, p) for each in consumers for p, _ in each.held}) or roots
+        in_use = sorted({reference.root(p) for each in consumers for p, _ in each.held})
+        in_use = in_use or reference.roots
         count = min(len(in_use), chance.choice([1, 1, 1, 2]))
         return replace(question, emptied=frozenset(chance.sample(in_use, count)))
     if goal == "fit":
@@ -169,13 +170,6 @@ def any_question(chance):
         return replace(question, fit=(request, fits + chance.choice([0, 1, 1, 2])))
     mix = tuple((request_of(chance, has_pools), chance.randint(1, 4)) for _ in range(2))
     return replace(question, mix=mix, empty_trees=chance.random() < 0.5)
-
-
-def root(world, provider):
-    parents = {each.name: each.parent for each in world.providers}
-    while parents[provider] is not None:
-        provider = parents[provider]
-    return provider
 
 
 def rule_of(chance, names):

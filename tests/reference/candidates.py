@@ -43,6 +43,15 @@ class Reference:
         """The root of p's tree."""
         return self.anc(p)[-1]
 
+    @property
+    def roots(self):
+        """The trees, by their roots."""
+        return [name for name, p in self.P.items() if p.parent is None]
+
+    def trees(self, givers):
+        """The trees of what some providers give: those of sharing ones only if no other gives anything."""
+        return {self.root(p) for p in set(givers) - self.S or givers}
+
     def traits(self, p):
         """The traits of p."""
         return self.P[p].traits
@@ -55,6 +64,14 @@ class Reference:
         """The capacity of class c at p; not rounded."""
         stock = self.P[p].stock[c]
         return (stock.total - stock.reserved) * stock.allocation_ratio
+
+    def capacity(self, p, c):
+        """The whole capacity of class c at p, at least 0."""
+        return max(math.trunc(self.cap(p, c)), 0)
+
+    def free(self, p, c):
+        """The free amount of class c at p, at least 0."""
+        return max(self.capacity(p, c) - self.used(p, c), 0) if c in self.P[p].stock else 0
 
     def consumes(self, p, c):
         """Return what each unit of c at p consumes: provider, class and amount."""
@@ -151,17 +168,22 @@ class Reference:
         return [
             (frozenset((p, c, n) for c, n in g.resources.items()), frozenset({p}))
             for p in self.P
-            if a in self.anchors(p)
+            if self.may_serve(p, g, a) and all(self.fit(p, c, n) for c, n in g.resources.items())
+        ]
+
+    def may_serve(self, p, g, a):
+        """Return whether p may serve the suffixed group g at the anchor a, whatever is free."""
+        return (
+            a in self.anchors(p)
             and self.in_tree(p, g)
             and self.in_subtree(p, g)
             and self.where(p, g)
             and self.gives(p, g, g.resources)
             and self.is_in(p, g)
             and not self.is_out(p, g)
-            and all(self.fit(p, c, n) for c, n in g.resources.items())
             and all(s & self.traits(p) for s in g.required)
             and not g.forbidden & self.traits(p)
-        ]
+        )
 
     def may_use(self, p, c, a, g):
         """Return whether the unsuffixed group g may take c from p at the anchor a."""
@@ -221,10 +243,8 @@ class Reference:
     def anchored(self, request, most):
         """All candidates with the anchors from which they are reached."""
         tried = 0
-        for a, p in self.P.items():
-            if p.parent is not None:
-                continue
-            if not self._may_be_root(a, request.root):
+        for a in self.roots:
+            if not self.may_be_root(a, request.root):
                 continue
             suffixed = [g for g in request.groups if g.suffix]
             plain = [g for g in request.groups if not g.suffix]
@@ -247,7 +267,8 @@ class Reference:
         """Return the amounts of the groups beside which an amount is divided."""
         return total(sigma)
 
-    def _may_be_root(self, a, g):
+    def may_be_root(self, a, g):
+        """Return whether the anchor a meets the conditions on the root."""
         return (
             all(s & self.traits(a) for s in g.required)
             and not g.forbidden & self.traits(a)

@@ -18,9 +18,7 @@ def count_in_tree(world, request, tree):
             ]
     if not third_test(reference, request, serving, tree):
         return 0
-    most = sum(
-        free(reference, p, c) for p, provider in reference.P.items() for c in provider.stock
-    )
+    most = sum(reference.free(p, c) for p, provider in reference.P.items() for c in provider.stock)
     x = 0
     while x < most and passes(reference, request, serving, x + 1):
         x += 1
@@ -36,48 +34,19 @@ def parts_of(group):
 
 def may_serve(reference, request, group, part, p, tree):
     """Return whether a provider may serve a part, whatever is free."""
-    stock = reference.P[p].stock
-    fits_units = all(
-        c in stock
-        and (
-            c in request.can_split
-            or (
-                stock[c].min_unit <= group.resources[c] <= stock[c].max_unit
-                and group.resources[c] % stock[c].step_size == 0
-            )
-        )
-        for c in part
-    )
-    if not fits_units:
-        return False
+    for c in part:
+        if c not in reference.P[p].stock:
+            return False
+        if c not in request.can_split and not reference.has_units(p, c, group.resources[c]):
+            return False
     if group.suffix:
-        return (
-            tree in reference.anchors(p)
-            and reference.in_tree(p, group)
-            and reference.in_subtree(p, group)
-            and reference.where(p, group)
-            and reference.gives(p, group, part)
-            and reference.is_in(p, group)
-            and not reference.is_out(p, group)
-            and all(s & reference.traits(p) for s in group.required)
-            and not group.forbidden & reference.traits(p)
-        )
+        return reference.may_serve(p, group, tree)
     return all(reference.may_use(p, c, tree, group) for c in part)
 
 
 def third_test(reference, request, serving, tree):
     """Return whether the root, the groups without resources, and the traits of the unsuffixed group match."""
-    root = reference.P[tree]
-    conditions = request.root
-    if not (
-        all(s & root.traits for s in conditions.required)
-        and not conditions.forbidden & root.traits
-        and all(root.aggregates & m for m in conditions.member_of)
-        and not conditions.not_member_of & root.aggregates
-        and reference.in_tree(tree, conditions)
-        and reference.where(tree, conditions)
-        and tree not in {reference.root(q) for q in conditions.not_in_tree if q in reference.P}
-    ):
+    if not reference.may_be_root(tree, request.root):
         return False
     for group in request.groups:
         if not group.resources and group.suffix and not serving[group.suffix, ()]:
@@ -100,7 +69,7 @@ def passes(reference, request, serving, x):
                 amounts[c] += group.resources[c]
                 providers.setdefault(c, set()).update(serving[group.suffix, part])
     for c, amount in amounts.items():
-        if x * amount > sum(free(reference, p, c) for p in providers[c]):
+        if x * amount > sum(reference.free(p, c) for p in providers[c]):
             return False
     for group in request.groups:
         for part in parts_of(group):
@@ -115,7 +84,7 @@ def passes(reference, request, serving, x):
             ] or [group]
             are_apart = len(alike) > 1 and all(other.suffix in request.isolated for other in alike)
             fits = [
-                min(free(reference, p, c) // group.resources[c] for c in part)
+                min(reference.free(p, c) // group.resources[c] for c in part)
                 for p in serving[group.suffix, part]
             ]
             if len(alike) * x > sum(min(fit, x) if are_apart else fit for fit in fits):
@@ -123,18 +92,6 @@ def passes(reference, request, serving, x):
     return True
 
 
-def free(reference, p, c):
-    """Return the free amount of a class at a provider, at least 0."""
-    if c not in reference.P[p].stock:
-        return 0
-    return max(int(reference.cap(p, c)) - reference.used(p, c), 0)
-
-
-def roots(world):
-    """The roots of all trees."""
-    return [provider.name for provider in world.providers if provider.parent is None]
-
-
 def count_everywhere(world, request):
     """The sum of the counts in all trees."""
-    return sum(count_in_tree(world, request, tree) for tree in roots(world))
+    return sum(count_in_tree(world, request, tree) for tree in Reference(world).roots)

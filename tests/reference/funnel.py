@@ -124,17 +124,13 @@ class Lenient(Reference):
         self.splitting = request.can_split
         return super().anchored(request, most)
 
-    def trees(self, request, most):
-        """Return how many trees match."""
-        return len(self.matching(request, most))
-
 
 def funnel(world, request, most):
     """Yield (reason, group, trees before, trees after) of each step that rules something out."""
     before = sum(provider.parent is None for provider in world.providers)
     consuming = {name for provider in world.providers for name in provider.consumes}
     for reason, group, less, judged, sums_groups in prefixes(request, consuming):
-        after = Lenient(world, judged, sums_groups=sums_groups).trees(less, most)
+        after = len(Lenient(world, judged, sums_groups=sums_groups).matching(less, most))
         if after < before:
             yield reason, group, before, after
         before = after

@@ -35,14 +35,10 @@ class KeepScores(Scores):
             self.known[key] = count_in_tree(world, request, tree)
         return self.known[key]
 
-    def roots(self):
-        """The trees, by their roots."""
-        return [p for p in self.reference.P if self.reference.root(p) == p]
-
     def size(self, tree, c):
         """The capacity of a class in a tree."""
         return sum(
-            self.capacity(p, c)
+            self.reference.capacity(p, c)
             for p, provider in self.reference.P.items()
             if c in provider.stock and self.reference.root(p) == tree
         )
@@ -53,7 +49,9 @@ class KeepScores(Scores):
 
     def share(self, request, weight, tree, c):
         """w(m) · size(T) / room(m), for a request that the tree has room for when it is empty."""
-        room = sum(self.size(root, c) for root in self.roots() if self.empty(request, root) > 0)
+        room = sum(
+            self.size(root, c) for root in self.reference.roots if self.empty(request, root) > 0
+        )
         return Fraction(weight * self.size(tree, c), room) if room else Fraction(0)
 
     def keep(self, args, candidate):
@@ -70,7 +68,7 @@ class KeepScores(Scores):
                     ),
                     self.empty(request, tree),
                 )
-                for tree in self.trees(candidate[0])
+                for tree in self.reference.trees({p for p, _, _ in candidate[0]})
                 for request, weight in requests
                 if self.empty(request, tree) > 0
             ),
@@ -85,7 +83,7 @@ class KeepScores(Scores):
                 ),
                 Fraction(0),
             )
-            for tree in self.roots()
+            for tree in self.reference.roots
         )
         return max(1 - loss / greatest, Fraction(0)) if greatest else Fraction(1)
 
@@ -100,7 +98,7 @@ class KeepScores(Scores):
         ]
         asking = [one for one in asking if one[2]]
         total = Fraction(0)
-        for tree in self.roots():
+        for tree in self.reference.roots:
             having = [
                 p
                 for p, provider in self.reference.P.items()
@@ -110,7 +108,7 @@ class KeepScores(Scores):
                 continue
             if among is not None and not among.issuperset(having):
                 continue
-            free = sum(max(self.capacity(p, c) - self.used(p, c), 0) for p in having)
+            free = sum(self.reference.free(p, c) for p in having)
             of_use = sum(
                 weight * min(free, self.count(self.world, request, tree) * amount)
                 for request, weight, amount in asking

@@ -8,7 +8,7 @@ listed by whoever asks.
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.reference.candidates import SHARING
+from tests.reference.candidates import Reference
 from tests.reference.world import World
 
 
@@ -68,11 +68,11 @@ class Model:
         self.question = question
         self.fits = fits
         self.count = count
-        self.by_name = {provider.name: provider for provider in question.world.providers}
+        self.reference = Reference(question.world)
         self.capacity = {
-            (provider.name, name): int((stock.total - stock.reserved) * stock.allocation_ratio)
+            (provider.name, name): self.reference.capacity(provider.name, name)
             for provider in question.world.providers
-            for name, stock in provider.stock.items()
+            for name in provider.stock
         }
         self.options = {
             consumer.name: [
@@ -87,31 +87,15 @@ class Model:
         self.consumers = {consumer.name: consumer for consumer in question.consumers}
         self.rules = question.rules
 
-    def root(self, provider):
-        """The root of a provider."""
-        while self.by_name[provider].parent is not None:
-            provider = self.by_name[provider].parent
-        return provider
-
-    def shares(self, provider):
-        """Return whether it is a sharing provider."""
-        return SHARING in self.by_name[provider].traits
-
-    def trees(self, held):
-        """The trees of who holds something: those of sharing providers only if all are."""
-        givers = {provider for provider, _ in held}
-        unshared = {self.root(giver) for giver in givers if not self.shares(giver)}
-        return unshared or {self.root(giver) for giver in givers}
-
     def may_take(self, consumer, option):
         """Return whether the goal and the sharing providers permit such an allocation at all."""
         emptied = self.question.emptied
-        if any(self.root(provider) in emptied for provider, _ in option):
+        if any(self.reference.root(provider) in emptied for provider, _ in option):
             return False
-        had = {provider for provider, _ in consumer.held if self.shares(provider)}
-        if any(self.root(provider) in emptied for provider in had):
+        had = {provider for provider, _ in consumer.held if provider in self.reference.S}
+        if any(self.reference.root(provider) in emptied for provider in had):
             return True
-        return all(not self.shares(provider) or provider in had for provider, _ in option)
+        return all(provider not in self.reference.S or provider in had for provider, _ in option)
 
     def held(self, moved, name):
         """Return the allocations of a consumer in a state."""
@@ -139,14 +123,11 @@ class Model:
 
     def domains(self, rule, held):
         """The domains that somebody is in."""
-        trees = self.trees(held)
+        trees = self.reference.trees({provider for provider, _ in held})
         if rule.domains is None:
             return trees
         return {
-            domain
-            for domain in rule.domains
-            for t in trees
-            if domain in self.by_name[t].aggregates
+            domain for domain in rule.domains for t in trees if domain in self.reference.aggs(t)
         }
 
     def is_legal(self, moved, name, option):
@@ -176,11 +157,11 @@ class Model:
     def present(self, moved):
         """Return pairs of a root and a consumer in its tree."""
         placements = {
-            (self.root(provider), name)
+            (self.reference.root(provider), name)
             for name in self.consumers
             for provider, _ in self.held(moved, name)
         }
-        return placements | {(self.root(p), hold) for hold, p, _ in self.returned(moved)}
+        return placements | {(self.reference.root(p), hold) for hold, p, _ in self.returned(moved)}
 
     def left(self, moved):
         """Return how many consumers are left in the trees that are to be empty."""
@@ -189,8 +170,7 @@ class Model:
 
     def empty_trees(self, moved):
         """Return how many trees have no consumer."""
-        roots = {self.root(name) for name in self.by_name}
-        return len(roots) - len({tree for tree, _ in self.present(moved)})
+        return len(self.reference.roots) - len({tree for tree, _ in self.present(moved)})
 
     def value(self, moved):
         """Return the value of a state."""

@@ -7,7 +7,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.reference.candidates import SHARING, Reference
+from tests.reference.candidates import Reference
 from tests.reference.world import World, uuid_of
 
 TREES = "tree"
@@ -71,9 +71,7 @@ class Placer:
 
     def trees(self, alloc):
         """The trees of what is taken."""
-        givers = {p for p, _, _ in alloc}
-        unshared = {p for p in givers if SHARING not in self.reference.traits(p)}
-        return {self.reference.root(p) for p in unshared or givers}
+        return self.reference.trees({p for p, _, _ in alloc})
 
     def domains(self, rule, trees):
         """The domains that some trees are in."""

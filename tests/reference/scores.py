@@ -2,7 +2,6 @@
 """Scores by brute force: contract page 98, section 2, line by line, in exact fractions."""
 
 import hashlib
-import math
 from fractions import Fraction
 
 from tests.reference.world import uuid_of
@@ -30,24 +29,10 @@ class Scores:
             return 1 - self.term(opposite[name], args, candidate)
         return getattr(self, name)(args, candidate)
 
-    def capacity(self, p, c):
-        """The whole capacity of a class, at least 0."""
-        return max(math.trunc(self.reference.cap(p, c)), 0)
-
-    def used(self, p, c):
-        """Return the used amount of a class."""
-        return self.reference.used(p, c)
-
-    def trees(self, alloc):
-        """The trees of a candidate."""
-        givers = {p for p, _, _ in alloc}
-        unshared = {p for p in givers if p not in self.reference.S}
-        return {self.reference.root(p) for p in unshared or givers}
-
     def pack(self, classes, candidate):
         """Used and taken over capacity, in the trees and where it takes from."""
         alloc, _ = candidate
-        trees = self.trees(alloc)
+        trees = self.reference.trees({p for p, _, _ in alloc})
         values = []
         for c in set(classes) or {c for _, c, _ in alloc}:
             providers = {
@@ -56,8 +41,8 @@ class Scores:
                 if c in provider.stock and self.reference.root(p) in trees
             } | {p for p, name, _ in alloc if name == c}
             taken = sum(n for _, name, n in alloc if name == c)
-            used = sum(self.used(p, c) for p in providers)
-            capacity = sum(self.capacity(p, c) for p in providers)
+            used = sum(self.reference.used(p, c) for p in providers)
+            capacity = sum(self.reference.capacity(p, c) for p in providers)
             values.append(min(Fraction(used + taken, capacity), Fraction(1)))
         return sum(values) / len(values)
 
@@ -86,7 +71,12 @@ class Scores:
             if classes and c not in classes:
                 continue
             full = {
-                p: min(Fraction(self.used(p, c) + taken[p, c], self.capacity(p, c)), Fraction(1))
+                p: min(
+                    Fraction(
+                        self.reference.used(p, c) + taken[p, c], self.reference.capacity(p, c)
+                    ),
+                    Fraction(1),
+                )
                 for p in parts
             }
             values.append(sum(full[p] * n for p, n in parts.items()) / sum(parts.values()))
@@ -135,6 +125,7 @@ class Scores:
 
     def shuffle(self, seed, candidate):
         """A number made of the seed and the smallest root's uuid."""
-        root = min(uuid_of(root) for root in self.trees(candidate[0]))
+        trees = self.reference.trees({p for p, _, _ in candidate[0]})
+        root = min(uuid_of(root) for root in trees)
         digest = hashlib.sha256(f"{seed[0]}/{root}".encode()).digest()
         return Fraction(int.from_bytes(digest[:8], "big"), 2**64)

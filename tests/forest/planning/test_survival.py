@@ -36,11 +36,8 @@ class Cloud:
 
     def all_can_be_placed(self, root):
         """Return whether the consumers of a tree find places in some order and by some candidates."""
-        lost = {
-            provider.name
-            for provider in self.world.providers
-            if uuid_of(plans.root(self.world, provider.name)) == root
-        }
+        reference = Reference(self.world)
+        lost = {name for name in reference.P if uuid_of(reference.root(name)) == root}
         remaining = World(tuple(p for p in self.world.providers if p.name not in lost))
         moved = [each for each in self.consumers if any(p in lost for p, _ in each.held)]
         others = [each for each in self.consumers if each not in moved]
