@@ -13,11 +13,12 @@ from uuid import UUID
 
 import pytest
 
+from tests.api.described import DESCRIBED, DOCUMENT
+from tests.api.described import parameters as parameters_of
 from tests.api.raw import send
 from tests.bodies import wanted_by
 from tests.service import fresh_database, start_on
 from tests.tiers import count_worlds
-from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
 HISTORIES = max(count_worlds(25) // 20, 2)
@@ -36,8 +37,6 @@ MIX = "expected"
 KEYS = ["CLEANING", "SLOW"]
 SUFFIXES = ["", "1", "_B"]
 
-DOCUMENT = description(OPERATIONS)
-DESCRIBED = DOCUMENT["paths"]
 READS = [path for path, methods in DESCRIBED.items() if "get" in methods]
 GROUPED = (
     "resources",
@@ -138,7 +137,7 @@ VALUES = {
     "root_where": expressions,
     "same_subtree": lambda draw: "1,_B",
     "since": lambda draw: "now",
-    "split_policy": lambda draw: draw.choice(["minimal", "even"]),
+    "split_policy": lambda draw: draw.choice(["pack", "even"]),
     "tolerates": lambda draw: draw.choice([*KEYS, ",".join(KEYS)]),
     "tree": lambda draw: draw.choice(PROVIDERS),
     "until_before": lambda draw: "2999-01-01T00:00:00Z",
@@ -155,13 +154,9 @@ SEARCHING = ("/allocation_candidates", "/allocation_candidates/explain")
 def parameters(path):
     """The names of the parameters of an operation that reads."""
     # The description of the search has those of the standard; the extension's are explained too.
-    described = DESCRIBED[SEARCHING[1] if path == SEARCHING[0] else path]["get"]["parameters"]
-    names = []
-    for parameter in described:
-        if parameter["in"] == "query":
-            names += parameter["schema"].get("properties", {parameter["name"]: None})
+    described = DESCRIBED[SEARCHING[1] if path == SEARCHING[0] else path]["get"]
     not_of_the_search = ("tree", "nearest") if path == SEARCHING[0] else ()
-    return [name for name in names if name not in not_of_the_search]
+    return [name for name in parameters_of(described) if name not in not_of_the_search]
 
 
 def searched(draw, names):
@@ -293,20 +288,26 @@ def perhaps_given(draw):
     return {"given": given(draw)} if draw.random() < 0.1 else {}
 
 
-def survival(draw):
-    """The body of a question for what is survived."""
-    members = {
-        "all": True,
+def planned(draw):
+    """The members that a question for survival and one for moves have in common."""
+    return {
         "explain": True,
         "given": given(draw),
-        "consumer_types": ["INSTANCE"],
-        "from_holds": draw.sample(HOLDS, 1),
-        "limit": 2,
         "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
         "rules": [
             {"domains": domains(draw), "consumers": CONSUMERS}
             | draw.choice([{"max_per_domain": 1}, {"same_domain": True}])
         ],
+    }
+
+
+def survival(draw):
+    """The body of a question for what is survived."""
+    members = planned(draw) | {
+        "all": True,
+        "consumer_types": ["INSTANCE"],
+        "from_holds": draw.sample(HOLDS, 1),
+        "limit": 2,
     }
     return {"domains": domains(draw), **chosen(draw, members)}
 
@@ -322,20 +323,11 @@ def moves(draw):
             {"keep": {"mix": MIX, "empty_trees": True}},
         ]
     )
-    members = {
-        "movable": {
-            "consumer_types": ["INSTANCE"],
-            **chosen(draw, {"projects": ["p"], "except": draw.sample(CONSUMERS, 1)}),
-        },
+    movable = chosen(draw, {"projects": ["p"], "except": draw.sample(CONSUMERS, 1)})
+    members = planned(draw) | {
+        "movable": {"consumer_types": ["INSTANCE"], **movable},
         "both_at_once": False,
-        "explain": True,
-        "given": given(draw),
         "max_moves": 2,
-        "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
-        "rules": [
-            {"domains": domains(draw), "consumers": CONSUMERS}
-            | draw.choice([{"max_per_domain": 1}, {"same_domain": True}])
-        ],
     }
     return {"goal": goal, **chosen(draw, members)}
 
@@ -409,52 +401,29 @@ def write(draw, service):
         put_inventories(draw, service, at, 0)
         return
     generation = response.json()["generation"]
-    kind = draw.choice(
-        [
-            "inventories",
-            "traits",
-            "aggregates",
-            "attributes",
-            "condition",
-            "names",
-            "parent",
-            "delete",
-            "claim",
-            "claim",
-        ]
-    )
-    if kind == "inventories":
-        put_inventories(draw, service, at, generation)
-    elif kind == "traits":
-        body = {
-            "traits": draw.sample(TRAITS, draw.randint(0, 2)),
-            "resource_provider_generation": generation,
-        }
-        call(service, "PUT", f"{at}/traits", body)
-    elif kind == "aggregates":
-        body = {
-            "aggregates": draw.sample(AGGREGATES, draw.randint(0, 2)),
-            "resource_provider_generation": generation,
-        }
-        call(service, "PUT", f"{at}/aggregates", body)
-    elif kind == "attributes":
-        body = {"attributes": attributes(draw), "resource_provider_generation": generation}
-        call(service, "PUT", f"/treeclaim/providers/{provider}/attributes", body)
-    elif kind == "condition":
-        condition(draw, service, provider)
-    elif kind == "names":
-        body = {"names": {draw.choice(AGGREGATES): draw.choice([None, "rack 7", "rack 8"])}}
-        call(service, "POST", "/treeclaim/aggregates/names", body)
-    elif kind == "parent":
-        body = {
-            "name": f"p{PROVIDERS.index(provider)}",
-            "parent_provider_uuid": draw.choice([None, *PROVIDERS]),
-        }
-        call(service, "PUT", at, body)
-    elif kind == "delete":
-        call(service, "DELETE", at, None)
-    else:
-        claim(draw, service, provider)
+    of_generation = {"resource_provider_generation": generation}
+    traits = {"traits": draw.sample(TRAITS, draw.randint(0, 2))} | of_generation
+    aggregates = {"aggregates": draw.sample(AGGREGATES, draw.randint(0, 2))} | of_generation
+    drawn_attributes = {"attributes": attributes(draw)} | of_generation
+    names = {"names": {draw.choice(AGGREGATES): draw.choice([None, "rack 7", "rack 8"])}}
+    parent = {
+        "name": f"p{PROVIDERS.index(provider)}",
+        "parent_provider_uuid": draw.choice([None, *PROVIDERS]),
+    }
+    writes = [
+        lambda: put_inventories(draw, service, at, generation),
+        lambda: call(service, "PUT", f"{at}/traits", traits),
+        lambda: call(service, "PUT", f"{at}/aggregates", aggregates),
+        lambda: call(
+            service, "PUT", f"/treeclaim/providers/{provider}/attributes", drawn_attributes
+        ),
+        lambda: condition(draw, service, provider),
+        lambda: call(service, "POST", "/treeclaim/aggregates/names", names),
+        lambda: call(service, "PUT", at, parent),
+        lambda: call(service, "DELETE", at, None),
+        *[lambda: claim(draw, service, provider)] * 2,
+    ]
+    draw.choice(writes)()
 
 
 def condition(draw, service, provider):
