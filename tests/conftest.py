@@ -92,7 +92,7 @@ LONGEST = (
     "test_states.py",
     "test_openapi.py",
     "test_check.py",
-    "test_nova_report_client.py",
+    "test_foreign_clients.py",
     "test_galera.py",
     "test_kills.py",
     "test_waits.py",

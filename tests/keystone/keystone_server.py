@@ -15,6 +15,16 @@ from tests.servers import Server, answers, usual_environment
 
 PASSWORD = "correct horse"
 REGION = "RegionOne"
+USERS = (
+    ("placement", "service", "service"),
+    ("service", "service", "service"),
+    ("reader", "department", "reader"),
+    ("member", "department", "member"),
+    ("nobody", "department", "bystander"),
+)
+"""Users beside the administrator, each with the password `PASSWORD`, a project and a role in it. No rule of policies
+names the role of a bystander."""
+
 _BRIEF_SECONDS = 3
 _COMMAND_SECONDS = 240
 
@@ -46,16 +56,8 @@ password_hash_rounds = 4
 class Keystone:
     """A Keystone with a service catalogue that has a placement endpoint.
 
-    Users, each with the password `PASSWORD` and one project-scoped role:
-
-    | user | project | role |
-    | --- | --- | --- |
-    | admin | admin | admin; also on the whole system |
-    | placement | service | service |
-    | service | service | service |
-    | reader | department | reader |
-    | member | department | member |
-    | nobody | department | a role that no rule knows |
+    The administrator `admin` has the role of that name in the project `admin`, on the default domain and on the whole
+    system; the other users are `USERS`.
 
     Attributes:
         url: URL of the identity API, version 3.
@@ -94,16 +96,12 @@ class Keystone:
 
     def token(self, user, project, url=None):
         """Return a new project-scoped token."""
-        domain = {"id": "default"}
-        return self._token(user, {"project": {"name": project, "domain": domain}}, url)
+        scope = {"project": {"name": project, "domain": {"id": "default"}}}
+        return self._log_in(user, scope, url).headers["x-subject-token"]
 
-    def system_token(self):
-        """Return a new token of the administrator for the whole system."""
-        return self._token("admin", {"system": {"all": True}})
-
-    def domain_token(self):
-        """Return a new token of the administrator for the default domain."""
-        return self._token("admin", {"domain": {"id": "default"}})
+    def administrator_token(self, scope):
+        """Return a new token of the administrator for a scope that is no project."""
+        return self._log_in("admin", scope).headers["x-subject-token"]
 
     def brief_token(self, user, project):
         """Return a token that ends within seconds, from a second process on the same database."""
@@ -129,32 +127,22 @@ class Keystone:
             "OS_REGION_NAME": REGION,
         }
 
-    def application_credential(self, user="admin", project="admin"):
+    def application_credential(self):
         """Return what a client's environment says to log in with an application credential.
 
         In the form of the file that Horizon offers.
         """
-        headers = {"x-auth-token": self.token(user, project)}
-        body = {"application_credential": {"name": str(uuid.uuid4()), "secret": PASSWORD}}
-        me = httpx.get(
-            f"{self.url}/auth/tokens",
-            headers=headers | {"x-subject-token": headers["x-auth-token"]},
-            timeout=60,
-        ).json()["token"]["user"]["id"]
-        answer = httpx.post(
-            f"{self.url}/users/{me}/application_credentials",
-            headers=headers,
-            json=body,
-            timeout=60,
-        )
-        answer.raise_for_status()
+        with self._as_administrator() as http:
+            me = http.get("/users", params={"name": "admin"}).json()["users"][0]["id"]
+            values = {"name": str(uuid.uuid4()), "secret": PASSWORD}
+            made = _create(http, f"/users/{me}/application_credentials", **values)
         return {
             "OS_AUTH_TYPE": "v3applicationcredential",
             "OS_AUTH_URL": self.url,
             "OS_IDENTITY_API_VERSION": "3",
             "OS_REGION_NAME": REGION,
             "OS_INTERFACE": "public",
-            "OS_APPLICATION_CREDENTIAL_ID": answer.json()["application_credential"]["id"],
+            "OS_APPLICATION_CREDENTIAL_ID": made,
             "OS_APPLICATION_CREDENTIAL_SECRET": PASSWORD,
         }
 
@@ -177,31 +165,46 @@ class Keystone:
     def populate(self):
         """Make the projects, users and roles, and the catalogue's entry for placement."""
         with self._as_administrator() as http:
-            _Population(http, self).make()
+            admin = http.get("/users", params={"name": "admin"}).json()["users"][0]["id"]
+            _create(http, "/roles", name="bystander")
+            for name in ("service", "department"):
+                _create(http, "/projects", name=name, domain_id="default")
+            for kind, ids in (("projects", self.project_ids), ("roles", roles := {})):
+                ids |= {each["name"]: each["id"] for each in http.get(f"/{kind}").json()[kind]}
+            for name, project, role in USERS:
+                new = {"name": name, "domain_id": "default", "password": PASSWORD}
+                where = (
+                    f"/projects/{self.project_ids[project]}/users/{_create(http, '/users', **new)}"
+                )
+                http.put(f"{where}/roles/{roles[role]}").raise_for_status()
+            where = f"/domains/default/users/{admin}/roles/{roles['admin']}"
+            http.put(where).raise_for_status()
+            _create(http, "/services", name="placement", type="placement")
+        self.offer(self.placement_url, REGION)
 
     def offer(self, url, region):
         """Name one more placement endpoint in the catalogue, in a region of its own."""
         with self._as_administrator() as http:
-            _Population(http, self).offer(url, region)
+            service = http.get("/services", params={"type": "placement"}).json()["services"][0]
+            # By `region`, as a region that does not exist yet is made then.
+            endpoint = {"service_id": service["id"], "region": region, "url": url}
+            for interface in ("public", "internal", "admin"):
+                _create(http, "/endpoints", interface=interface, **endpoint)
 
     def _as_administrator(self):
         headers = {"x-auth-token": self.token("admin", "admin")}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
-    def _token(self, user, scope, url=None):
-        identity = {
-            "methods": ["password"],
-            "password": {
-                "user": {"name": user, "domain": {"id": "default"}, "password": PASSWORD}
-            },
-        }
+    def _log_in(self, user, scope, url=None):
+        whose = {"name": user, "domain": {"id": "default"}, "password": PASSWORD}
+        identity = {"methods": ["password"], "password": {"user": whose}}
         answer = httpx.post(
             f"{url or self.url}/auth/tokens",
             json={"auth": {"identity": identity, "scope": scope}},
             timeout=60,
         )
         answer.raise_for_status()
-        return answer.headers["x-subject-token"]
+        return answer
 
     def _begin(self, made):
         """Copy an empty database and keys from where the first Keystone of this environment left them.
@@ -261,52 +264,9 @@ def _copy(source, target):
         shutil.copytree(source / keys, target / keys)
 
 
-class _Population:
-    """Fills a Keystone through its API."""
-
-    def __init__(self, http, keystone):
-        self._http = http
-        self._keystone = keystone
-        self._roles = {role["name"]: role["id"] for role in http.get("/roles").json()["roles"]}
-
-    def make(self):
-        projects = self._http.get("/projects").json()["projects"]
-        ids = self._keystone.project_ids
-        ids["admin"] = next(project["id"] for project in projects if project["name"] == "admin")
-        for name in ("service", "department"):
-            ids[name] = self._create("project", name=name, domain_id="default")
-        self._user("placement", "service", "service")
-        self._user("service", "service", "service")
-        self._user("reader", "department", "reader")
-        self._user("member", "department", "member")
-        self._user("nobody", "department", "bystander")
-        self._domain_role()
-        self._create("service", name="placement", type="placement")
-        self.offer(self._keystone.placement_url, REGION)
-
-    def offer(self, url, region):
-        service = self._http.get("/services", params={"type": "placement"}).json()["services"][0]
-        for interface in ("public", "internal", "admin"):
-            # By `region`, as a region that does not exist yet is made then.
-            self._create(
-                "endpoint", service_id=service["id"], region=region, interface=interface, url=url
-            )
-
-    def _create(self, kind, **values):
-        answer = self._http.post(f"/{kind}s", json={kind: values})
-        answer.raise_for_status()
-        return answer.json()[kind]["id"]
-
-    def _user(self, name, project, role):
-        user = self._create("user", name=name, domain_id="default", password=PASSWORD)
-        if role not in self._roles:
-            self._roles[role] = self._create("role", name=role)
-        where = f"/projects/{self._keystone.project_ids[project]}"
-        self._grant(f"{where}/users/{user}", role)
-
-    def _domain_role(self):
-        users = self._http.get("/users", params={"name": "admin"}).json()["users"]
-        self._grant(f"/domains/default/users/{users[0]['id']}", "admin")
-
-    def _grant(self, where, role):
-        self._http.put(f"{where}/roles/{self._roles[role]}").raise_for_status()
+def _create(http, path, **values):
+    """Create an object of the collection at a path; return its id."""
+    kind = path.rsplit("/", 1)[1].removesuffix("s")
+    answer = http.post(path, json={kind: values})
+    answer.raise_for_status()
+    return answer.json()[kind]["id"]

@@ -2,7 +2,7 @@
 """The page about replacing a running Placement is followed, command by command."""
 
 import re
-import stat
+import shutil
 import subprocess
 import sys
 import uuid
@@ -19,32 +19,6 @@ pytestmark = pytest.mark.slow
 
 REGION = "Replaced"
 PAGE = ROOT / "docs" / "deploy" / "replace-placement.md"
-
-SYSTEMCTL = """\
-#!/bin/bash
-# Runs what systemd would: {folder}/<unit>.command
-set -e
-case "$1" in
-start)
-    setsid bash "{folder}/$2.command" > "{folder}/$2.log" 2>&1 &
-    echo $! > "{folder}/$2.pid"
-    for _ in $(seq 600); do
-        kill -0 $! 2> /dev/null || break
-        curl --silent "{url}/" > /dev/null && [ "$2" != treeclaim ] && exit 0
-        curl --silent --fail "http://{admin}/ready" > /dev/null && curl --silent "{url}/" > /dev/null \\
-            && exit 0
-        sleep 0.1
-    done
-    cat "{folder}/$2.log" >&2
-    exit 1
-    ;;
-stop)
-    [ -e "{folder}/$2.pid" ] || exit 0
-    kill -- "-$(cat "{folder}/$2.pid")"
-    while kill -0 -- "-$(cat "{folder}/$2.pid")" 2> /dev/null; do sleep 0.1; done
-    ;;
-esac
-"""
 
 HOST, CELL, RACK, CONSUMER, PROJECT, USER = (str(uuid.uuid4()) for _ in range(6))
 
@@ -81,11 +55,13 @@ def test_replacing_page_commands_succeed(keystone, tmp_path):
     _write_units(tmp_path, configuration, url)
     programs = tmp_path / "bin"
     programs.mkdir()
-    _write_program(programs / "systemctl", SYSTEMCTL.format(folder=tmp_path, url=url, admin=admin))
-    call = f'exec {sys.executable} -m treeclaim "$@"'
-    _write_program(programs / "treeclaim", f"#!/bin/bash\n{call}\n")
+    shutil.copy(ROOT / "tests" / "keystone" / "scripts" / "systemctl", programs)
+    command = programs / "treeclaim"
+    command.write_text(f'#!/bin/bash\nexec {sys.executable} -m treeclaim "$@"\n')
+    command.chmod(0o755)
     clients = environment_of("clients", "python-openstackclient", "osc-placement") / "bin"
     environment = usual_environment(tmp_path, **keystone.login() | {"OS_REGION_NAME": REGION})
+    environment |= {"UNITS": str(tmp_path), "SERVICE_URL": url, "ADMIN": admin}
     del environment["OS_TREECLAIM__ADMIN_LISTEN"]
     environment["PATH"] = f"{programs}:{clients}:{environment['PATH']}"
     environment["OS_PLACEMENT_API_VERSION"] = "1.37"
@@ -124,8 +100,3 @@ def _write_units(folder, configuration, url):
         f"exec {peer_programs()}/gunicorn --workers=1 --threads=4 --timeout=600 --bind=127.0.0.1:{port} "
         "placement.wsgi.api:application\n"
     )
-
-
-def _write_program(path, text):
-    path.write_text(text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)

@@ -7,6 +7,7 @@ package late is found where only the tests' packages have it.
 
 import hashlib
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -23,120 +24,8 @@ from tests.servers import answers, running, usual_environment
 
 pytestmark = pytest.mark.slow
 
-LOGIN = f"""\
-auth_type = password
-project_domain_id = default
-user_domain_id = default
-project_name = service
-username = placement
-password = {PASSWORD}
-"""
-ENCRYPTED = """\
-memcached_servers = {memcached}
-memcache_security_strategy = ENCRYPT
-memcache_secret_key = a secret of all services
-"""
-DATABASE = """\
-[placement_database]
-connection = sqlite:///{folder}/placement.db
-"""
-
-KOLLA = f"""\
-[DEFAULT]
-debug = False
-log_file = {{folder}}/placement-api.log
-state_path = {{folder}}
-
-[oslo_middleware]
-enable_proxy_headers_parsing = true
-
-[oslo_concurrency]
-lock_path = {{folder}}/tmp
-
-{DATABASE}connection_recycle_time = 10
-max_overflow = 1000
-max_pool_size = 1
-max_retries = -1
-
-[cache]
-backend = oslo_cache.memcache_pool
-enabled = true
-memcache_servers = {{memcached}}
-
-[keystone_authtoken]
-service_type = placement
-www_authenticate_uri = {{keystone}}
-auth_url = {{keystone}}
-cafile = {{folder}}/ca.pem
-region_name = RegionOne
-{LOGIN}{ENCRYPTED}"""
-
-OPENSTACK_ANSIBLE = f"""\
-[DEFAULT]
-log_dir = {{folder}}
-
-[keystone_authtoken]
-insecure = False
-auth_url = {{keystone}}
-www_authenticate_uri = {{keystone}}
-region_name = RegionOne
-{LOGIN}{ENCRYPTED}
-{DATABASE}"""
-
-OPENSTACK_HELM = f"""\
-[DEFAULT]
-debug = false
-log_config_append = {{folder}}/logging.conf
-use_syslog = false
-
-[keystone_authtoken]
-www_authenticate_uri = {{keystone}}
-auth_url = {{keystone}}
-auth_version = v3
-region_name = RegionOne
-{LOGIN}{ENCRYPTED}
-{DATABASE}"""
-
-RHOSO = f"""\
-[DEFAULT]
-max_logfile_count=5
-max_logfile_size_mb=50
-log_rotation_type=size
-log_file = {{folder}}/placement-api.log
-debug = true
-
-{DATABASE}
-[api]
-auth_strategy = keystone
-
-[keystone_authtoken]
-www_authenticate_uri = {{keystone}}
-auth_url = {{keystone}}
-interface = internal
-{LOGIN}
-[oslo_policy]
-policy_file={{folder}}/policy.yaml
-"""
-
-HELM_POLICY = """\
-context_is_admin: role:admin
-admin_or_owner: rule:context_is_admin or project_id:%(project_id)s
-default: rule:admin_or_owner
-admin_api: role:admin
-"placement:resource_providers:list": rule:admin_api
-"placement:allocations:manage": rule:admin_api
-"placement:reshaper:reshape": rule:admin_api
-"""
-
-STOCK = {
-    "kolla-ansible": (KOLLA, {}),
-    "openstack-ansible": (OPENSTACK_ANSIBLE, {}),
-    "openstack-helm": (
-        OPENSTACK_HELM,
-        {"logging.conf": HELM, "policy.yaml": HELM_POLICY},
-    ),
-    "RHOSO": (RHOSO, {}),
-}
+STOCK = sorted(Path(__file__).with_name("stock").glob("*.conf"))
+"""With the names of a folder, an address and a password in braces."""
 
 
 @pytest.fixture(scope="module")
@@ -148,16 +37,18 @@ def python():
     return environment_of(f"runtime-{digest}", *options) / "bin" / "python"
 
 
-@pytest.mark.parametrize("tool", STOCK)
+@pytest.mark.parametrize("stock", STOCK, ids=lambda path: path.stem)
 def test_stock_file_serves_tokens_in_the_environment_of_a_release(
-    tmp_path, python, keystone, memcached, tool
+    tmp_path, python, keystone, memcached, stock
 ):
-    text, additions = STOCK[tool]
-    values = {"folder": tmp_path, "keystone": keystone.url, "memcached": memcached}
-    (tmp_path / "placement.conf").write_text(text.format_map(values))
+    text = stock.read_text().format(
+        folder=tmp_path, keystone=keystone.url, memcached=memcached, password=PASSWORD
+    )
+    (tmp_path / "placement.conf").write_text(text)
     (tmp_path / "ca.pem").write_text(Path(os.environ["SSL_CERT_FILE"]).read_text())
-    for name, content in additions.items():
-        (tmp_path / name).write_text(content)
+    if stock.stem == "openstack-helm":
+        (tmp_path / "logging.conf").write_text(HELM)
+        shutil.copy(stock.with_suffix(".policy.yaml"), tmp_path / "policy.yaml")
     environment = usual_environment(
         tmp_path,
         PYTHONPATH=str(ROOT / "src"),

@@ -4,12 +4,11 @@
 Called with the name of a nova.conf. Nova is as it is: it knows nothing of them.
 """
 
-import sys
 import uuid
 
-from nova import config, exception, objects
-from report_client import GPU, PROJECT, TRAITS, Deployment, inventory
-from steps import do_all, refused
+from nova import exception, objects
+from report_client import GPU, PROJECT, TRAITS, Deployment, inventory, run_steps
+from steps import refused
 
 SLICE = "CUSTOM_REPORTED_SLICE"
 SLICES_OF_CARD, SLICES_OF_GPU = 8, 2
@@ -25,10 +24,11 @@ class Devices(Deployment):
         (row,) = self.call_extension("GET", path)["resource_providers"]
         return row["uuid"]
 
-    def used(self, ending, number=0):
-        """Return the usages of a provider, as Nova sees them."""
-        path = f"/resource_providers/{self.provider(ending, number)}/usages"
-        return self.client.get(path, version="1.39").json()["usages"]
+    def used_slices(self):
+        """Return how many slices of the card of each host are used, as Nova sees it."""
+        paths = [f"/resource_providers/{self.provider('_card', n)}/usages" for n in (0, 1)]
+        answers = [self.client.get(path, version="1.39").json() for path in paths]
+        return [answer["usages"][SLICE] for answer in answers]
 
     def condition(self, provider, method="PUT", **members):
         """Put a condition of a provider, or delete it."""
@@ -130,7 +130,7 @@ class Devices(Deployment):
         for number in (0, 1):
             self.condition(self.provider("_gpu", number), "DELETE")
         assert self.claim_for(self.instance, self.candidates_by_host()[0])
-        assert self.used("_card") == {SLICE: SLICES_OF_GPU}
+        assert self.used_slices() == [SLICES_OF_GPU, 0]
         limits = self.client.get_usages_counts_for_limits(self.context, PROJECT)
         assert limits == {"VCPU": 2, GPU: 1}
         gpu = self.provider("_gpu")
@@ -158,21 +158,18 @@ class Devices(Deployment):
         """A live migration that fails goes back to the host that is to be left."""
         client, before = self.client, self.held()
         assert client.move_allocations(self.context, self.instance, self.migration)
-        assert self.used("_card") == {SLICE: SLICES_OF_GPU}
+        assert self.used_slices() == [SLICES_OF_GPU, 0]
         assert self.claim_for(self.instance, self.candidates_by_host()[1])
-        assert self.used("_card", 1) == {SLICE: SLICES_OF_GPU}
+        assert self.used_slices() == [SLICES_OF_GPU, SLICES_OF_GPU]
         assert client.delete_allocation_for_instance(self.context, self.instance)
         assert client.move_allocations(self.context, self.migration, self.instance)
         assert set(self.held()) == set(before)
-        assert (self.used("_card"), self.used("_card", 1)) == ({SLICE: SLICES_OF_GPU}, {SLICE: 0})
+        assert self.used_slices() == [SLICES_OF_GPU, 0]
 
     def evacuate_a_device(self):
         """A claim on both hosts keeps the amounts on the first, until Nova releases them."""
         assert self.claim_for(self.instance, self.candidates_by_host()[1])
-        assert (self.used("_card"), self.used("_card", 1)) == (
-            {SLICE: SLICES_OF_GPU},
-            {SLICE: SLICES_OF_GPU},
-        )
+        assert self.used_slices() == [SLICES_OF_GPU, SLICES_OF_GPU]
         self.client.remove_provider_tree_from_instance_allocation(
             self.context, self.instance, self.hosts[1]
         )
@@ -183,7 +180,7 @@ class Devices(Deployment):
         tree, allocations, child = self.move_vcpu_to_child()
         self.client.update_from_provider_tree(self.context, tree, allocations=allocations)
         assert set(self.held()) == {child, self.provider("_gpu")}
-        assert self.used("_card") == {SLICE: SLICES_OF_GPU}
+        assert self.used_slices() == [SLICES_OF_GPU, 0]
         assert len(self.plan()["moves"]) == 1
 
     def reshape_devices(self):
@@ -199,9 +196,9 @@ class Devices(Deployment):
         held = allocations[self.instance]["allocations"]
         held[child] = held.pop(gpu)
         client.update_from_provider_tree(self.context, tree, allocations=allocations)
-        assert self.used("_card") == {SLICE: 0}
+        assert self.used_slices() == [0, 0]
         self.let_gpu_consume(child, card)
-        assert self.used("_card") == {SLICE: SLICES_OF_GPU}
+        assert self.used_slices() == [SLICES_OF_GPU, 0]
 
     def reshape_without_card(self):
         """Nova understands that consumed inventories cannot be deleted."""
@@ -209,7 +206,7 @@ class Devices(Deployment):
         tree.update_inventory(f"{self.names[0]}_card", {})
         with refused("a reshape without a consumed inventory", exception.ReshapeFailed):
             self.client.update_from_provider_tree(self.context, tree, allocations=allocations)
-        assert self.used("_card") == {SLICE: SLICES_OF_GPU}
+        assert self.used_slices() == [SLICES_OF_GPU, 0]
 
     def finish_migration(self):
         """The live migration ends: no consumer is left on the failed host."""
@@ -220,7 +217,7 @@ class Devices(Deployment):
             self.context, self.migration, consumer_type="migration"
         )
         assert set(self.held()) == {self.hosts[1], self.provider("_gpu", 1)}
-        assert (self.used("_card"), self.used("_card", 1)) == ({SLICE: 0}, {SLICE: SLICES_OF_GPU})
+        assert self.used_slices() == [0, SLICES_OF_GPU]
         plan = self.plan()
         assert (plan["reached"], plan["moves"]) == (True, [])
 
@@ -248,12 +245,5 @@ STEPS = (
 )
 
 
-def main():
-    config.parse_args(["nova-devices", "--config-file", sys.argv[1]])
-    objects.register_all()
-    do_all(STEPS, Devices())
-    print("[]")
-
-
 if __name__ == "__main__":
-    main()
+    run_steps(Devices, STEPS)

@@ -18,8 +18,8 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_database
 from nova.db.main import models as main_models
 from nova.objects import fields
-from report_client import PROJECT, USER, Deployment
-from steps import do_all, refused
+from report_client import PROJECT, USER, Deployment, run_steps
+from steps import refused
 
 HELD = 6
 """Units of VCPU that each host's hold has, of 32."""
@@ -233,12 +233,5 @@ STEPS = (
 )
 
 
-def main():
-    config.parse_args(["nova-holds", "--config-file", sys.argv[1]])
-    objects.register_all()
-    do_all(STEPS, Commitments())
-    print("[]")
-
-
 if __name__ == "__main__":
-    main()
+    run_steps(Commitments, STEPS)

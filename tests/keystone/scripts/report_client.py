@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives Nova's own client as its compute and scheduler services do; runs where Nova is installed.
 
-Called with the name of a nova.conf. Prints the public methods of the client that were not used.
+Called with the name of a nova.conf. Fails if a public method of the client was not used.
 """
 
 import copy
@@ -12,7 +12,7 @@ from typing import ClassVar
 from nova import config, context, exception, objects
 from nova.scheduler import utils
 from nova.scheduler.client import report
-from steps import do_all, print_unused, refused
+from steps import do_all, refused, require_all_used
 
 PROJECT, USER = str(uuid.uuid4()), str(uuid.uuid4())
 GPU = "CUSTOM_REPORTED_GPU"
@@ -297,12 +297,13 @@ STEPS = (
 )
 
 
-def main():
-    config.parse_args(["report-client", "--config-file", sys.argv[1]])
+def run_steps(kind, steps):
+    """Do the steps with the nova.conf that the command line names."""
+    config.parse_args(["nova", "--config-file", sys.argv[1]])
     objects.register_all()
-    do_all(STEPS, Deployment())
-    print_unused(report.SchedulerReportClient, Watched.used)
+    do_all(steps, kind())
 
 
 if __name__ == "__main__":
-    main()
+    run_steps(Deployment, STEPS)
+    require_all_used(report.SchedulerReportClient, Watched.used)

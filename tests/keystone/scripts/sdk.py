@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uses every method of openstacksdk's placement proxy; runs where openstacksdk is installed.
 
-The login is in the environment. Prints the methods of the proxy that were not used.
+The login is in the environment. Fails if a method of the proxy was not used.
 """
 
 import uuid
@@ -9,7 +9,7 @@ import uuid
 import openstack
 from openstack import exceptions
 from openstack.placement.v1 import _proxy
-from steps import do_all, print_unused, refused
+from steps import do_all, refused, require_all_used
 
 NOT_OF_PLACEMENT = {"wait_for_delete", "wait_for_status"}
 """Waiting for a status, which nothing here has."""
@@ -137,7 +137,7 @@ def main():
     placement = Watched(openstack.connect().placement)
     steps = (classes_and_traits, providers, inventories, traits_and_aggregates, claims, deletions)
     do_all(steps, placement)
-    print_unused(_proxy.Proxy, placement.used | NOT_OF_PLACEMENT)
+    require_all_used(_proxy.Proxy, placement.used | NOT_OF_PLACEMENT)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers of the scripts in this folder; Python finds the module because it is beside them."""
 
-import json
 import sys
 from contextlib import contextmanager
 
@@ -23,9 +22,9 @@ def refused(what, *errors):
     raise AssertionError(f"{what} was accepted")
 
 
-def print_unused(kind, used):
-    """Print the public methods of a class that were not used."""
+def require_all_used(kind, used):
+    """Fail if a public method of a class was not used."""
     public = {
         name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")
     }
-    print(json.dumps(sorted(public - used)))
+    assert public <= used, public - used
