@@ -33,6 +33,7 @@ from tests.clouds import flat
 from tests.clouds.bulk import write_world
 from tests.clouds.promises import uuids_of_holds, write_promises, write_servers
 from tests.service import services_on_database
+from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model import timing
 from treeclaim.replica import turn
@@ -96,7 +97,7 @@ class Stretches:
 class Cloud:
     """A service, and what is in it."""
 
-    services: object
+    services: Services
     application: object
     stretches: Stretches
     hosts: list
@@ -116,7 +117,8 @@ class Cloud:
         """Return the answer to a request, which does what it is for or comes to its deadline."""
         answer = self.send(*request)
         require_sound(answer)
-        assert answer.status in {200, 201, 204, 409} or LATE.search(answer.detail), answer.body[:500]
+        is_done = answer.status in {200, 201, 204, 409}
+        assert is_done or LATE.search(answer.detail), answer.body[:500]
         return answer
 
     def follow(self):

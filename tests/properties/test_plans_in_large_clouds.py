@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of moves in large clouds: how near they come to their own proven bounds (contract page 101, section 5).
-
-Run with `-s`, the tests print the figures of docs/guide/planning.md.
-"""
+"""Plans of moves in large clouds: how near they come to their own proven bounds (contract page 101, section 5)."""
 
 import random
 import time
@@ -25,10 +22,7 @@ CLASSES = ("VCPU", "MEMORY_MB")
 FLAVORS = ((1, 2), (2, 4), (2, 8), (4, 8), (4, 16), (8, 32), (8, 64), (16, 64))
 WEIGHTS = (20, 20, 20, 15, 10, 8, 4, 3)
 HOST = (64, 256)
-SECONDS = 10
-"""Seconds for a plan that may be incomplete."""
-
-PATIENT_SECONDS = 120
+SECONDS = 120
 """Seconds for a plan that must be found, however busy the machine is: usually it takes a few."""
 
 EASY = 0.95
@@ -126,9 +120,9 @@ def consumers_of(cloud):
     ]
 
 
-def plan_of(cloud, goal, most, seconds=SECONDS):
+def plan_of(cloud, goal, most):
     """A plan, each move of which has room when its turn comes."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + SECONDS
     plan = make_plan(
         forest_of(cloud), consumers_of(cloud), Moves(goal, max_moves=most), Budget(), end
     )
@@ -146,31 +140,22 @@ def plan_of(cloud, goal, most, seconds=SECONDS):
     return plan
 
 
-def report(title, cloud, *figures):
-    hosts = len(cloud.used) // cloud.cells
-    print(f"\n{title}, {hosts} hosts of {cloud.cells}, {cloud.held.total()} consumers:", *figures)
-
-
-def room_in(cloud, filled):
+def room_in(cloud):
     """The number of moves and the bound of a plan that lets one more large consumer fit; None if there is none."""
     large = tuple(3 * n // 4 for n in cloud.size)
     fits = sum(
         min(cloud.free(cell, number) // n for number, n in enumerate(large))
         for cell in range(len(cloud.used))
     )
-    begin = time.process_time()
-    plan = plan_of(cloud, Fit(request_of(large), fits + 1), 100, PATIENT_SECONDS)
-    seconds = time.process_time() - begin
-    moves = len(plan["moves"])
-    report(f"room {filled}", cloud, f"{seconds:.1f} s,", moves, plan["at_least"])
-    return (moves, plan["at_least"]) if plan["reached"] else None
+    plan = plan_of(cloud, Fit(request_of(large), fits + 1), 100)
+    return (len(plan["moves"]), plan["at_least"]) if plan["reached"] else None
 
 
 def test_room_is_made_near_the_bound_in_nine_of_ten_clouds():
     good = 0
     for seed in range(10):
         cloud = cloud_of(seed, (50, 100, 200, 500, 1000)[seed % 5], 1, EASY)
-        moves, at_least = room_in(cloud, EASY) or (101, 1)
+        moves, at_least = room_in(cloud) or (101, 1)
         good += at_least <= moves <= 1.3 * at_least
     assert good >= 9
 
@@ -180,14 +165,13 @@ def test_room_is_made_near_the_bound_in_nine_of_ten_clouds():
     [(50, 2, EASY, 2), (200, 2, EASY, 1.3), (200, 1, 0.98, 1.6), (1000, 1, 0.98, 1.3)],
 )
 def test_room_is_made_in_full_clouds_near_the_bound(hosts, cells, filled, share):
-    moves, at_least = room_in(cloud_of(hosts, hosts, cells, filled), filled)
+    moves, at_least = room_in(cloud_of(hosts, hosts, cells, filled))
     assert at_least <= moves <= share * at_least
 
 
 @pytest.mark.parametrize("hosts", [50, 200, 1000])
 def test_host_is_emptied_near_the_bound(hosts):
     cloud = cloud_of(hosts, hosts, 1, EASY)
-    plan = plan_of(cloud, Empty((provider_uuid(1),)), 100, PATIENT_SECONDS)
-    report(f"empty {EASY}", cloud, plan["reached"], len(plan["moves"]), plan["at_least"])
+    plan = plan_of(cloud, Empty((provider_uuid(1),)), 100)
     assert plan["reached"]
     assert plan["at_least"] <= len(plan["moves"]) <= 1.3 * plan["at_least"]
