@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log that cannot be written costs lines, never an answer."""
 
+import logging
 import re
 from collections import Counter
 
 import httpx
 import pytest
 
-from tests.faults.broken_handlers import METHODS
 from tests.faults.harness.service import client_of
 from tests.paths import ROOT
 from tests.ports import free_port
@@ -17,6 +17,21 @@ REQUESTS = 1_300
 """More than the lines and threads that a stopped log could take with it before."""
 
 pytestmark = pytest.mark.slow
+
+
+class Broken(logging.StreamHandler):
+    """A handler that raises in a method."""
+
+    def __init__(self, method):
+        super().__init__()
+        setattr(self, method, self._fail)
+
+    def _fail(self, *_given):
+        raise RuntimeError("broken")
+
+
+METHODS = ("emit", "filter", "flush", "format", "handle", "handleError", "acquire", "release")
+"""The methods that logging calls for a line."""
 
 
 @pytest.fixture
@@ -57,7 +72,7 @@ def configuration_of(good):
     """A file for `log_config_append`: a handler that raises in each method, and a good one."""
     names = ["good", *METHODS]
     broken = [
-        f"[handler_{name}]\nclass = tests.faults.broken_handlers.Broken\nargs = ({name!r},)\n"
+        f"[handler_{name}]\nclass = tests.faults.test_broken_logs.Broken\nargs = ({name!r},)\n"
         for name in METHODS
     ]
     return "\n".join(

@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.faults.harness.load import Load, build
+from tests.faults.harness.load import Load
 from tests.faults.harness.service import running
 
 WORKERS, WRITES = 4, 250
@@ -12,9 +12,8 @@ WORKERS, WRITES = 4, 250
 @pytest.mark.slow
 def test_concurrent_claims_moves_and_reads_are_linearizable(database, tmp_path):
     with running(database, tmp_path, workers=WORKERS) as service:
-        load = Load([service.url], build(service.url))
-        with load:
-            load.wait_for(WRITES, seconds=120)
+        with Load(service.url) as load:
+            load.wait_for(WRITES)
         load.judge()
         assert load.answers["refused"] > 0
         assert load.answers["read"] > 0

@@ -2,6 +2,7 @@
 """The clock of the machine goes backwards and leaps ahead; claims do not depend on it."""
 
 import shutil
+import subprocess
 import uuid
 from datetime import UTC, datetime, timedelta
 
@@ -46,8 +47,7 @@ def running_by(clock, database, folder, **options):
 def test_clock_leaps_do_not_affect_claims(clock, tmp_path):
     database = f"sqlite:///{tmp_path / 'placement.db'}"
     with running_by(clock, database, tmp_path) as service:
-        load = Load([service.url], build(service.url))
-        with load:
+        with Load(service.url) as load:
             for leap in ("-7200", "+259200", "-432000"):
                 load.wait_for(WRITES)
                 clock.write_text(leap)
@@ -115,8 +115,6 @@ def claim(client, body):
 
 def preloaded(faketime):
     """The library that the program would preload, the one for threads."""
-    import subprocess
-
     shown = subprocess.run(
         [faketime, "-m", "-f", "+0", "printenv", "LD_PRELOAD"],
         capture_output=True,

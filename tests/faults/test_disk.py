@@ -21,7 +21,7 @@ ROOM_OF_A_SERVER = 400_000_000
 
 
 @pytest.fixture(params=EACH_SERVER)
-def small_server(request, monkeypatch):
+def small_server(request, mounts, monkeypatch):
     """The URL of a database, and the disk that all files of its server are on."""
     # Names of Unix sockets are short, and servers run as another user.
     with (
@@ -77,6 +77,7 @@ def require_only_writes_refused(database, folder, disk):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("mounts")
 def test_full_disk_refuses_only_writes_until_space_is_freed(tmp_path):
     with small_disk(tmp_path / "small", ROOM) as disk:
         require_only_writes_refused(f"sqlite:///{disk / 'placement.db'}", tmp_path, disk)

@@ -135,8 +135,7 @@ def test_killed_node_loses_no_acknowledged_write_and_rejoins(cluster, tmp_path):
     proxy = Proxy(first.port, second.port, third.port)
     with second.database(tmp_path) as database, started_again(first):
         with running(proxy.url(database), tmp_path) as service:
-            load = Load([service.url], build(service.url))
-            with load:
+            with Load(service.url) as load:
                 load.wait_for(WRITES)
                 first.kill()
                 load.wait_for(WRITES)

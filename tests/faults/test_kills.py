@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes die at the worst moment; what was promised stays, and the service comes back."""
+"""Processes die and connections are cut at the worst moment; promises are kept, and the service comes back."""
+
+import time
 
 import pytest
 
-from tests.faults.harness.load import Load, build
+from tests.faults.harness.load import Load
 from tests.faults.harness.service import body_of, client_of, running
+from tests.proxy import Proxy
 from tests.servers import eventually
 
 WRITES = 25
 LEAST_KILLS, MOST_KILLS = 2, 10
+CUTS = 3
 
 pytestmark = pytest.mark.slow
 
 
 def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path):
     with running(database, tmp_path) as service:
-        load = Load([service.url], build(service.url))
-        with load:
+        with Load(service.url) as load:
             for kills in range(MOST_KILLS):
                 load.wait_for(WRITES)
                 # A worker may be idle when it is killed; what is judged is a claim cut in half.
@@ -33,8 +36,7 @@ def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path)
 
 def test_killed_database_loses_nothing_and_workers_reconnect(own_server, tmp_path):
     with own_server.database(tmp_path) as database, running(database, tmp_path) as service:
-        load = Load([service.url], build(service.url))
-        with load:
+        with Load(service.url) as load:
             load.wait_for(WRITES)
             own_server.kill()
             before = load.answers["unavailable"]
@@ -61,3 +63,26 @@ def test_workers_killed_during_a_database_outage_are_replaced(own_server, tmp_pa
         with client_of(service.url) as client:
             body_of(client, "/resource_providers")
         assert service.process.poll() is None
+
+
+def test_cut_connections_lose_no_acknowledged_write(own_server, tmp_path):
+    proxy = Proxy(own_server.port)
+    with (
+        own_server.database(tmp_path) as database,
+        running(proxy.url(database), tmp_path) as service,
+    ):
+        with Load(service.url) as load:
+            for _ in range(CUTS):
+                load.wait_for(WRITES)
+                assert proxy.cut() > 0
+            load.wait_for(WRITES)
+            proxy.is_refusing = True
+            proxy.cut()
+            before = load.answers["unavailable"]
+            eventually(lambda: load.answers["unavailable"] > before)
+            began = time.monotonic()
+            proxy.is_refusing = False
+            load.wait_for(WRITES)
+            assert time.monotonic() - began < 30
+        load.judge()
+    proxy.close()

@@ -5,7 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.databases import Postgresql, Standby
-from tests.faults.harness.load import Load, build
+from tests.faults.harness.load import Load
 from tests.faults.harness.service import running
 from tests.servers import eventually
 
@@ -40,8 +40,7 @@ def test_promoted_standby_is_found_with_all_acknowledged_writes(pair, tmp_path):
     hosts = f"host=127.0.0.1:{primary.port}&host=127.0.0.1:{standby.port}"
     database = f"postgresql+psycopg://postgres@/placement?{hosts}&target_session_attrs=read-write"
     with running(database, tmp_path) as service:
-        load = Load([service.url], build(service.url))
-        with load:
+        with Load(service.url) as load:
             load.wait_for(WRITES)
             before = service.workers()
             primary.kill()

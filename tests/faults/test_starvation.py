@@ -79,7 +79,7 @@ def limit(process, kind, soft):
     return lambda: process.rlimit(kind, former)
 
 
-def test_worker_serves_without_disk_space_for_metrics_at_start(tmp_path):
+def test_worker_serves_without_disk_space_for_metrics_at_start(mounts, tmp_path):
     with small_disk(tmp_path / "small", 65536) as folder:
         fill(folder)
         environment = {
@@ -95,7 +95,7 @@ def test_worker_serves_without_disk_space_for_metrics_at_start(tmp_path):
             assert 'treeclaim_workers{state="hidden"} 1.0' in text
 
 
-def test_worker_serves_after_disk_space_for_metrics_runs_out(tmp_path):
+def test_worker_serves_after_disk_space_for_metrics_runs_out(mounts, tmp_path):
     with (
         small_disk(tmp_path / "small", 1_000_000) as folder,
         one_worker(tmp_path, TMPDIR=str(folder)) as (_, client, _),

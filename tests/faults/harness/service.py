@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`treeclaim serve` as a deployment runs it: several worker processes on a real database."""
 
-import time
 from contextlib import contextmanager
 
 import httpx
 
-from tests.servers import NO_CERTIFICATES, service_environment, serving
+from tests.servers import NO_CERTIFICATES, eventually, service_environment, serving
 from tests.service import HEADERS
 
 
@@ -22,25 +21,17 @@ def client_of(url, **options):
     )
 
 
-ATTEMPTS = 40
-"""Attempts of a request to a busy service, which says itself when to try again."""
+def body_of(client, path, method="GET", **options):
+    """The JSON of what is stored; a database that is busy or away for a moment is asked again."""
+    answers = []
 
-_PAUSE = 0.5
+    def is_answered():
+        answers.append(client.request(method, path, **options))
+        return answers[-1].status_code != 503
 
-
-def body_of(client, path, *, method="GET", pause=_PAUSE, **options):
-    """The JSON of what is stored; a database that is busy or away for a moment is asked again.
-
-    Raises:
-        AssertionError: if it is another answer than 200, with its status and text.
-    """
-    for number in range(ATTEMPTS):
-        answer = client.request(method, path, **options)
-        if answer.status_code != 503 or number == ATTEMPTS - 1:
-            break
-        time.sleep(pause)
-    assert answer.status_code == 200, (path, answer.status_code, answer.text, number + 1)
-    return answer.json()
+    eventually(is_answered, path, pause=0.5)
+    assert answers[-1].status_code == 200, (path, answers[-1].status_code, answers[-1].text)
+    return answers[-1].json()
 
 
 @contextmanager
