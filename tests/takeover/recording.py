@@ -2,10 +2,8 @@
 """Every answer that a service gives about a small world, to be held against another's."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
-
-import httpx
 
 from treeclaim.comparison import comparison
 from treeclaim.comparison.comparison import Response, ResponsePair, differences
@@ -49,38 +47,9 @@ class Read(comparison.Request):
     minor: int = 39
 
 
-class Service:
-    """A service of the Placement API, with full rights.
-
-    Attributes:
-        http: The connection to it.
-    """
-
-    def __init__(self, url):
-        """Connect with the first request."""
-        headers = {"x-auth-token": "admin", "accept": "application/json"}
-        self.http = httpx.Client(base_url=url, headers=headers, timeout=60)
-
-    def send(self, method, path, body=None, minor=39):
-        """Return the response to a request."""
-        version = {"openstack-api-version": f"placement 1.{minor}"}
-        return self.http.request(method, path, json=body, headers=version)
-
-    def read(self, request):
-        """Return the response to a read, in the form of comparisons."""
-        response = self.send("GET", request.path, minor=request.minor)
-        is_json = response.headers.get("content-type", "").startswith("application/json")
-        document = json.loads(response.text) if is_json else None
-        return Response(response.status_code, dict(response.headers), response.text, document)
-
-    def document(self, path):
-        """Return the document at a path, at the newest version."""
-        return self.send("GET", path).json()
-
-
-def list_reads(service, consumers, projects):
+def list_reads(client, consumers, projects):
     """Every GET there is: the providers and aggregates are those that the service names."""
-    providers = service.document("/resource_providers")["resource_providers"]
+    providers = client.providers()
     uuids = sorted(provider["uuid"] for provider in providers)
     reads = [("/", 39), *product(LISTS, VERSIONS)]
     reads += [
@@ -98,7 +67,7 @@ def list_reads(service, consumers, projects):
     aggregates = sorted(
         aggregate
         for uuid in uuids
-        for aggregate in service.document(f"/resource_providers/{uuid}/aggregates")["aggregates"]
+        for aggregate in client.get(f"/resource_providers/{uuid}/aggregates")["aggregates"]
     )
     places = {"aggregate": aggregates[0], "provider": uuids[0]}
     queries = (f"/allocation_candidates?{query.format_map(places)}" for query in CANDIDATES)
@@ -106,23 +75,26 @@ def list_reads(service, consumers, projects):
     return [Read("GET", path, minor) for path, minor in reads]
 
 
-def record(service, consumers, projects):
+def record(client, consumers, projects):
     """Read everything; return the responses with their requests."""
-    reads = list_reads(service, consumers, projects)
-    return [(read, _sort_traits(service.read(read))) for read in reads]
+    reads = list_reads(client, consumers, projects)
+    return [(read, _read(client, read)) for read in reads]
 
 
-def _sort_traits(response):
-    """Sort the traits of summaries: openstack-placement leaves their order to the database, and
-    PostgreSQL gives them as it stored them.
+def _read(client, read):
+    """Return the response to a read, with sorted traits of summaries.
+
+    openstack-placement leaves their order to the database, and PostgreSQL gives them as it stored them.
     """
-    if not isinstance(response.document, dict) or "provider_summaries" not in response.document:
-        return response
-    summaries = {
-        uuid: summary | {"traits": sorted(summary.get("traits", ()))}
-        for uuid, summary in response.document["provider_summaries"].items()
-    }
-    return replace(response, document=response.document | {"provider_summaries": summaries})
+    version = {"OpenStack-API-Version": f"placement 1.{read.minor}"}
+    answer = client.send(read.method, read.path, version)
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    is_json = headers.get("content-type", "").startswith("application/json")
+    document = json.loads(answer.text) if is_json else None
+    if isinstance(document, dict):
+        for summary in document.get("provider_summaries", {}).values():
+            summary["traits"] = sorted(summary.get("traits", ()))
+    return Response(answer.status_code, headers, answer.text, document)
 
 
 def find_changes(before, after):

@@ -14,8 +14,9 @@ import sqlalchemy as sa
 from tests import peer
 from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE, empty_database
-from tests.takeover.recording import Service, find_changes, record
+from tests.takeover.recording import find_changes, record
 from treeclaim.cli.main import main
+from treeclaim.client import Client
 
 SPACE = uuid.UUID("5a4b1f0e-7a0b-4c0e-9d11-0c7c3d0a9f55")
 PROJECTS = ("p1", "p2", "00000000-0000-0000-0000-000000000000")
@@ -30,21 +31,17 @@ CONSUMERS = [named(f"consumer {number}") for number in range(8)]
 
 
 class Writer:
-    """Writes to one service, and expects each write to be taken."""
+    """Writes to one service; a write that is refused raises an error."""
 
-    def __init__(self, service):
-        self.service = service
-
-    def write(self, method, path, body=None, minor=39):
-        response = self.service.send(method, path, body, minor)
-        assert response.status_code < 300, (method, path, response.text)
+    def __init__(self, client):
+        self.client = client
+        self.write = client.call
 
     def write_part(self, provider, part, body):
         """Write a part of a provider at its present generation."""
         path = f"/resource_providers/{named(provider)}"
-        generation = self.service.document(path)["generation"]
-        body = body | {"resource_provider_generation": generation}
-        self.write("PUT", f"{path}/{part}", body)
+        generation = self.client.get(path)["generation"]
+        self.write("PUT", f"{path}/{part}", body | {"resource_provider_generation": generation})
 
     def provider(self, name, parent=None, *, stock=None, traits=(), aggregates=()):
         """Create a provider with all that belongs to it."""
@@ -68,7 +65,7 @@ class Writer:
 
     def holding(self, consumer, held, project="p1", kind="INSTANCE"):
         """The body of a claim at the present generation of its consumer."""
-        shown = self.service.document(f"/allocations/{consumer}")
+        shown = self.client.get(f"/allocations/{consumer}")
         return claim_of(
             {named(name): {"resources": amounts} for name, amounts in held.items()},
             project_id=project,
@@ -208,10 +205,8 @@ def test_placement_database_is_taken_over_and_returned(database, tmp_path, monke
 @contextmanager
 def connected(running):
     """Run a server for a block; yields a client of it."""
-    with running as (url, _):
-        service = Service(url)
-        with service.http:
-            yield service
+    with running as (url, _), Client(url, "admin") as client:
+        yield client
 
 
 def placement(database, folder):
