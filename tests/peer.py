@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psutil
@@ -14,11 +14,7 @@ from tests.environments import peer_environment
 from tests.ports import free_port
 from tests.servers import answers, running
 
-_START_SECONDS = 600
-"""A million providers are loaded before the first answer, maybe on a busy machine."""
 
-
-@contextmanager
 def treeclaim_on(
     database: str,
     folder: Path,
@@ -26,8 +22,8 @@ def treeclaim_on(
     *,
     python: Path | None = None,
     source: Path | None = None,
-) -> Iterator[tuple[str, psutil.Process]]:
-    """Run Treeclaim on a database; its log is in a folder.
+) -> AbstractContextManager[tuple[str, psutil.Process]]:
+    """Run Treeclaim on a database for a block, which gets its URL and process.
 
     Args:
         database: The URL of the database.
@@ -35,9 +31,6 @@ def treeclaim_on(
         workers: The number of worker processes.
         python: The interpreter; None for the current one.
         source: The folder that `treeclaim` is imported from; None for the installed package.
-
-    Yields:
-        Its URL and process.
     """
     port = free_port()
     command = [str(python or sys.executable), "-m", "treeclaim", "serve", "--port", str(port)]
@@ -45,24 +38,20 @@ def treeclaim_on(
     environment = _environment(database)
     if source is not None:
         environment["PYTHONPATH"] = str(source)
-    with _running(command, environment, port, folder) as process:
-        yield f"http://127.0.0.1:{port}", process
+    return _running(command, environment, port, folder)
 
 
-@contextmanager
 def openstack_placement_on(
     database: str, folder: Path, workers: int = 1
-) -> Iterator[tuple[str, psutil.Process]]:
-    """Run openstack-placement on a database; its log is in a folder.
+) -> AbstractContextManager[tuple[str, psutil.Process]]:
+    """Run openstack-placement on a database for a block, which gets its URL and process.
 
-    Yields:
-        Its URL and process.
+    Raises:
+        subprocess.CalledProcessError: if it cannot be installed.
     """
-    programs = peer_environment() / "bin"
-    environment = _environment(database.replace("postgresql+psycopg:", "postgresql+psycopg2:"))
     port = free_port()
     command = [
-        str(programs / "gunicorn"),
+        str(peer_environment() / "bin" / "gunicorn"),
         f"--workers={workers}",
         "--threads=4",
         "--timeout=600",
@@ -70,8 +59,8 @@ def openstack_placement_on(
         f"--bind=127.0.0.1:{port}",
         "placement.wsgi.api:application",
     ]
-    with _running(command, environment, port, folder) as process:
-        yield f"http://127.0.0.1:{port}", process
+    environment = _environment(database.replace("postgresql+psycopg:", "postgresql+psycopg2:"))
+    return _running(command, environment, port, folder)
 
 
 def _environment(database: str) -> dict[str, str]:
@@ -86,11 +75,12 @@ def _environment(database: str) -> dict[str, str]:
 @contextmanager
 def _running(
     command: list[str], environment: Mapping[str, str], port: int, folder: Path
-) -> Iterator[psutil.Process]:
+) -> Iterator[tuple[str, psutil.Process]]:
     log = folder / f"server-{port}.log"
-    ready = answers(f"http://127.0.0.1:{port}/")
-    with running(command, environment, log, ready, _START_SECONDS) as server:
-        yield psutil.Process(server.process.pid)
+    url = f"http://127.0.0.1:{port}"
+    ready = answers(f"{url}/")
+    with running(command, environment, log, ready) as server:
+        yield url, psutil.Process(server.process.pid)
 
 
 def memory_of(process: psutil.Process) -> int:

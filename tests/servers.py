@@ -21,6 +21,9 @@ TREECLAIM = (sys.executable, "-m", "treeclaim")
 """The command, from the code that the tests import."""
 
 START_SECONDS = 180
+_FIRST_ANSWER_SECONDS = 600
+"""A million providers are loaded before the first answer, maybe on a busy machine."""
+
 _STOP_SECONDS = 90
 """Longer than the recipes of other servers wait for their workers before they kill them."""
 _POLL_SECONDS = 0.05
@@ -89,15 +92,14 @@ class Server:
         admin_url: Where its admin listener is, if it has one.
     """
 
-    def __init__(self, command, environment, log, is_ready, start_seconds=START_SECONDS):
-        """Describe a server; `is_ready` tells whether it answers, within so many seconds."""
+    def __init__(self, command, environment, log, is_ready):
+        """Describe a server; `is_ready` tells whether it answers."""
         self.process = None
         self.log = log
         self.admin_url = None
         self._command = [str(one) for one in command]
         self._environment = environment
         self._is_ready = is_ready
-        self._start_seconds = start_seconds
 
     def start(self):
         """Start it, and wait until it answers."""
@@ -110,7 +112,7 @@ class Server:
                 cwd=self.log.parent,
             )
         try:
-            eventually(self._ready_or_dead, self._command[0], self._start_seconds)
+            eventually(self._ready_or_dead, self._command[0], _FIRST_ANSWER_SECONDS)
         except NoAnswerError:
             self.stop()
             raise
@@ -214,26 +216,23 @@ class Service(Server):
         return eventually(lambda: self.processes(name), f"there is {name}")[0]
 
 
-@contextmanager
-def running(command, environment, log, is_ready, start_seconds=START_SECONDS):
+def running(command, environment, log, is_ready):
     """Run a server for a block."""
-    server = Server(command, environment, log, is_ready, start_seconds)
+    return _started(Server(command, environment, log, is_ready))
+
+
+def serving(*arguments, **options):
+    """Run a `Service` for a block; the arguments are its own."""
+    return _started(Service(*arguments, **options))
+
+
+@contextmanager
+def _started(server):
     server.start()
     try:
         yield server
     finally:
         server.stop()
-
-
-@contextmanager
-def serving(*arguments, **options):
-    """Run a `Service` for a block; the arguments are its own."""
-    service = Service(*arguments, **options)
-    service.start()
-    try:
-        yield service
-    finally:
-        service.stop()
 
 
 def answers(url, **options):
