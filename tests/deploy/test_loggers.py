@@ -28,9 +28,7 @@ logging.getLogger("treeclaim.server").info("a start")
 """
 """Logs a request and the start of a server as a service does, which takes longer to start."""
 
-CONFIGURED = """\
-[loggers]
-keys = {loggers}
+HANDLERS = """\
 [handlers]
 keys = stdout, null
 [formatters]
@@ -49,54 +47,32 @@ datefmt = %Y-%m-%d %H:%M:%S
 [formatter_default]
 format = %(message)s
 """
+NAMES = {"placement": "placement", "requests": "placement.requestlog", "treeclaim": "treeclaim"}
 
 
-def logger(name, level, handlers, qualname="", propagate=1):
-    """A section of a file of Python's logging."""
-    named = f"qualname = {qualname}\npropagate = {propagate}\n" if qualname else ""
-    return f"[logger_{name}]\nlevel = {level}\nhandlers = {handlers}\n{named}"
+def configured(**loggers):
+    """A file of Python's logging, by level, handler and propagation of each logger."""
+    text = f"[loggers]\nkeys = {', '.join(loggers)}\n{HANDLERS}"
+    for name, (level, handler, *propagate) in loggers.items():
+        text += f"[logger_{name}]\nlevel = {level}\nhandlers = {handler}\n"
+        if name in NAMES:
+            text += f"qualname = {NAMES[name]}\npropagate = {(*propagate, 1)[0]}\n"
+    return text
 
 
-ROOT_NULL = logger("root", "WARNING", "null")
-PLACEMENT = logger("placement", "INFO", "stdout", "placement")
-
-HELM = CONFIGURED.format(loggers="root, placement") + ROOT_NULL + PLACEMENT
-"""The file of openstack-helm: the root logger writes nowhere, `placement` to standard output."""
-
+# The file of openstack-helm: the root logger writes nowhere, `placement` to standard output.
+HELM = {"root": ("WARNING", "null"), "placement": ("INFO", "stdout")}
 FILES = {
-    "helm": (HELM, 1, 1),
+    "helm": (configured(**HELM), 1, 1),
     # openstack-helm with debug: everything by the root logger, `placement` by the same handler.
-    "helm debug": (
-        CONFIGURED.format(loggers="root, placement")
-        + logger("root", "DEBUG", "stdout")
-        + logger("placement", "DEBUG", "stdout", "placement"),
-        1,
-        1,
-    ),
-    "no requests": (
-        CONFIGURED.format(loggers="root, placement, requests")
-        + ROOT_NULL
-        + PLACEMENT
-        + logger("requests", "WARNING", "null", "placement.requestlog"),
-        0,
-        1,
-    ),
+    "helm debug": (configured(root=("DEBUG", "stdout"), placement=("DEBUG", "stdout")), 1, 1),
+    "no requests": (configured(**HELM, requests=("WARNING", "null")), 0, 1),
     "requests alone": (
-        CONFIGURED.format(loggers="root, placement, requests")
-        + ROOT_NULL
-        + logger("placement", "WARNING", "null", "placement")
-        + logger("requests", "INFO", "stdout", "placement.requestlog", 0),
+        configured(**HELM | {"placement": ("WARNING", "null")}, requests=("INFO", "stdout", 0)),
         1,
         0,
     ),
-    "our names": (
-        CONFIGURED.format(loggers="root, placement, treeclaim")
-        + ROOT_NULL
-        + PLACEMENT
-        + logger("treeclaim", "WARNING", "stdout", "treeclaim"),
-        0,
-        0,
-    ),
+    "our names": (configured(**HELM, treeclaim=("WARNING", "stdout")), 0, 0),
 }
 
 

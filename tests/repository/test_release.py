@@ -11,6 +11,7 @@ from contextlib import nullcontext
 import pytest
 
 from tests.paths import ROOT
+from tests.servers import command_environment
 from tools.release import (
     EXTRAS,
     NotReadyError,
@@ -23,6 +24,9 @@ from tools.release import (
 from treeclaim import __version__
 
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n## 1.2.0 - 2026-11-22\n\n- A thing.\n\n## 1.1.0 - 2026-01-01\n"
+
+
+PACKED = ("src", "requirements", "deploy/placement-names", "*.toml", "*.md", "LICENSE")
 
 
 @pytest.fixture
@@ -43,21 +47,20 @@ def test_a_clean_tree_with_its_section_is_ready(repository):
     require_ready(repository, "1.2.0")
 
 
-def test_a_version_without_a_dated_section_is_not_released(repository):
-    with pytest.raises(NotReadyError, match="no section"):
-        require_ready(repository, "1.3.0")
-
-
-def test_a_tree_with_changes_is_not_released(repository):
-    (repository / "stray").touch()
-    with pytest.raises(NotReadyError, match="not committed"):
-        require_ready(repository, "1.2.0")
-
-
-def test_a_version_is_released_once(repository):
-    run_git(repository, "tag", "v1.2.0")
-    with pytest.raises(NotReadyError, match="tagged already"):
-        require_ready(repository, "1.2.0")
+@pytest.mark.parametrize(
+    ("version", "spoil", "message"),
+    [
+        ("1.3.0", lambda _: None, "no section"),
+        ("1.2.0", lambda folder: (folder / "stray").touch(), "not committed"),
+        ("1.2.0", lambda folder: run_git(folder, "tag", "v1.2.0"), "tagged already"),
+    ],
+)
+def test_undescribed_uncommitted_or_tagged_version_is_not_released(
+    repository, version, spoil, message
+):
+    spoil(repository)
+    with pytest.raises(NotReadyError, match=message):
+        require_ready(repository, version)
 
 
 def test_release_notes_are_the_changelog_section():
@@ -105,9 +108,24 @@ def test_package_with_wrong_hash_is_refused(tmp_path, is_right):
     assert len(list(tmp_path.glob("wheels/*.whl"))) == is_right
 
 
-def run(*command):
+ANSWER = """
+import openstack, opentelemetry.sdk
+from wsgiref.util import setup_testing_defaults
+from placement.wsgi.api import application
+request = {}
+setup_testing_defaults(request)
+print(b"".join(application(request, lambda *_: None)))
+"""
+
+
+def run(*command, environment=None):
     result = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stdout[-3000:]
     return result.stdout
@@ -117,16 +135,7 @@ def run(*command):
 def test_release_installs_from_the_wheel_folder_only(history, tmp_path):
     source = tmp_path / "source"
     names = subprocess.run(
-        [
-            "git",
-            "ls-files",
-            "src",
-            "requirements",
-            "deploy/placement-names",
-            "*.toml",
-            "*.md",
-            "LICENSE",
-        ],
+        ["git", "ls-files", *PACKED],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -156,5 +165,8 @@ def test_release_installs_from_the_wheel_folder_only(history, tmp_path):
     run(*pip, "install", *offline, requirement)
     assert "treeclaim" in run(str(programs / "treeclaim"), "--version")
     assert "usage" in run(str(programs / "openstack"), "help", "treeclaim", "fit")
-    imported = "import placement.wsgi, openstack, opentelemetry.sdk"
-    run(str(programs / "python"), "-c", imported)
+    environment = command_environment(tmp_path)
+    run(str(programs / "placement-manage"), "db", "sync", environment=environment)
+    run(str(programs / "placement-status"), "upgrade", "check", environment=environment)
+    answer = run(str(programs / "python"), "-c", ANSWER, environment=environment)
+    assert "max_version" in answer
