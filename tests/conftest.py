@@ -66,10 +66,6 @@ def pytest_report_header(config):
     return f"tier: {config.getoption('--tier')}, seed: {config.getoption('hypothesis_seed')}"
 
 
-LEFT_OUT = pytest.StashKey[int]()
-"""The number of tests that this run leaves out."""
-
-
 LONGEST = (
     "test_pairs.py",
     "test_openstack_command.py",
@@ -157,7 +153,6 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if not is_in(item, tier, beyond_quick=beyond_quick)]
     dropped = set(left_out)
     items[:] = [item for item in items if item not in dropped]
-    config.stash[LEFT_OUT] = len(left_out)
     config.hook.pytest_deselected(items=left_out)
     ranks = {path: rank_of(path) for path in {item.path for item in items}}
     items.sort(key=lambda item: ranks[item.path])
@@ -209,24 +204,12 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-def pytest_sessionfinish(session):
-    """Let the first process of a run in several know."""
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node):
-    """Take what one of several processes knows; all have collected the same tests."""
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
-
-
 def pytest_terminal_summary(terminalreporter, config):
     """Say what was not run, and how to repeat what failed."""
     tier, seed = config.getoption("--tier"), config.getoption("hypothesis_seed")
-    if left_out := config.stash.get(LEFT_OUT, 0):
+    if tier != "all":
         terminalreporter.write_line(
-            f"NOT RUN: {left_out} tests of other tiers. All: make test-all; .ci/run installs what they need."
+            "NOT RUN: tests of other tiers. All: make test-all; .ci/run installs what they need."
         )
     failed = {
         report.nodeid

@@ -8,7 +8,6 @@ short list and what the test requests.
 
 import ipaddress
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.resources import RESOURCES, Running, linked, requested_by
+from tests.resources import RESOURCES, Running, link_programs, requested_by
 
 PROGRAMS = ("cat", "cp", "env", "false", "sed", "sh", "sleep", "touch", "true", "wc")
 """Every Debian has these, and so has every other Unix."""
@@ -39,11 +38,7 @@ class Isolation:
     def __init__(self, folder: Path) -> None:
         self.violations: list[str] = []
         self._folder = folder
-        self._base = folder / "base"
-        self._base.mkdir(parents=True, exist_ok=True)
-        for program in PROGRAMS:
-            if path := shutil.which(program):
-                (self._base / program).symlink_to(path)
+        self._base = link_programs(PROGRAMS, folder / "base")
         self._own = Path(sys.executable).parent
         self._temporary = tempfile.gettempdir()
         self._runs = False
@@ -53,8 +48,11 @@ class Isolation:
     def pytest_runtest_protocol(self, item: pytest.Item) -> object:
         """Restrict what a test starts to what it requests."""
         usual = os.environ["PATH"]
-        folders = linked(requested_by(item), self._folder)
-        os.environ["PATH"] = os.pathsep.join((str(self._own), *folders, str(self._base)))
+        requested = sorted(requested_by(item))
+        folders = [
+            link_programs(RESOURCES[name].programs, self._folder / name) for name in requested
+        ]
+        os.environ["PATH"] = os.pathsep.join((str(self._own), *folders, self._base))
         self._runs = True
         try:
             return (yield)

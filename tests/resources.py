@@ -7,7 +7,7 @@ may start. `needs` requests one for a parameter. A test that starts a server wit
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -184,15 +184,11 @@ vars(FIXTURES).update({name: _fixture_of(name) for name in RESOURCES})
 """A plugin of pytest with a fixture for each resource."""
 
 
-def linked(names: frozenset[str], folder: Path) -> list[str]:
-    """Return a folder for each resource, with links to its programs alone."""
-    folders = []
-    for name in sorted(names):
-        place = folder / name
-        if not place.exists():
-            place.mkdir(parents=True)
-            for program in RESOURCES[name].programs:
-                if path := shutil.which(program, path=_PATH):
-                    (place / program).symlink_to(path)
-        folders.append(str(place))
-    return folders
+def link_programs(programs: Iterable[str], folder: Path) -> str:
+    """Return the path of a folder with links to programs; made if it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for program in programs:
+        link = folder / program
+        if (path := shutil.which(program, path=_PATH)) and not link.exists():
+            link.symlink_to(path)
+    return str(folder)

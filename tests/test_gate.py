@@ -65,13 +65,6 @@ def test_a_wait_ends_in_time_and_leaves_no_trace():
     assert gate.acquire(0)
 
 
-def test_wait_ends_when_its_client_has_disconnected():
-    gate = Gate(1)
-    assert gate.acquire(0)
-    assert not gate.acquire(3600, lambda: True)
-    assert gate.waiting == 0
-
-
 def test_waiting_places_are_limited():
     gate = Gate(1, places=2)
     assert gate.acquire(0)

@@ -49,27 +49,16 @@ def test_software_is_missing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--nothing-missing",)])
-def test_quick_tier_fails_forbidden_tests(tmp_path, options):
+@pytest.mark.parametrize("missing", [(), ("--nothing-missing",)])
+def test_quick_tier_fails_forbidden_tests(tmp_path, missing):
     file = tmp_path / "test_cases.py"
     file.write_text(CASES)
+    options = [
+        *["-p", "tests.conftest", "-p", "no:cacheprovider", "-rA", "-q", "--tier=quick"],
+        *missing,
+    ]
     result = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "tests.conftest",
-            "-p",
-            "no:cacheprovider",
-            "-c",
-            ROOT / "pyproject.toml",
-            "-rA",
-            "-q",
-            "--tier=quick",
-            *options,
-            file,
-        ],
+        [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", *options, file],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -91,4 +80,4 @@ def test_quick_tier_fails_forbidden_tests(tmp_path, options):
         "test_server_is_started_without_its_fixture",
         "test_skip_has_a_reason_of_its_own",
     }
-    assert outcomes.keys() == expected | ({"test_software_is_missing"} if options else set())
+    assert outcomes.keys() == expected | ({"test_software_is_missing"} if missing else set())

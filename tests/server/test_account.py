@@ -255,7 +255,9 @@ def quiet(budget):
     eventually(is_quiet, "all has come")
 
 
-def test_full_budget_delays_large_requests_and_admits_small_ones():
+@pytest.fixture
+def full():
+    """A server whose budget two large requests that wait fill up, and its application, clients and a request."""
     application = Waiting()
     body = b"x" * (4 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
@@ -263,10 +265,16 @@ def test_full_budget_delays_large_requests_and_admits_small_ones():
         running(application, threads=4, body_bytes=4 * MEGABYTE) as server,
         ExitStack() as stack,
     ):
-        budget = server.front.table
-        budget.most_bytes = 9 * MEGABYTE
+        server.front.table.most_bytes = 9 * MEGABYTE
         clients = [whole(stack, server, post) for _ in range(2)]
-        late = stack.enter_context(server.connect())
+        yield server, application, clients, post
+        application.release.set()
+
+
+def test_full_budget_delays_large_requests_and_admits_small_ones(full):
+    server, application, clients, post = full
+    budget = server.front.table
+    with server.connect() as late:
         sender = threading.Thread(target=lambda: late.sendall(post))
         sender.start()
         eventually(lambda: budget.waiting, "it waits for room")
@@ -280,18 +288,8 @@ def test_full_budget_delays_large_requests_and_admits_small_ones():
 
 
 @pytest.mark.slow
-def test_request_without_memory_in_time_is_refused_with_retry_after():
-    application = Waiting()
-    body = b"x" * (4 * MEGABYTE)
-    post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-    with (
-        running(application, threads=4, body_bytes=4 * MEGABYTE) as server,
-        ExitStack() as stack,
-    ):
-        server.front.table.most_bytes = 9 * MEGABYTE
-        for _ in range(2):
-            whole(stack, server, post)
-        late = sent(stack, server, post)
-        answer = receive(late)
+def test_request_without_memory_in_time_is_refused_with_retry_after(full):
+    server, _, _, post = full
+    with ExitStack() as stack:
+        answer = receive(sent(stack, server, post))
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-        application.release.set()

@@ -216,26 +216,6 @@ def test_requests_beyond_the_queue_are_refused_with_retry_after():
         assert statuses.count(503) in {5, 6}
 
 
-def test_application_detects_a_disconnected_client():
-    seen = threading.Event()
-    begun = threading.Event()
-
-    def waits(environment, start_response):
-        gone = environment["treeclaim.client_gone"]
-        assert not gone()
-        begun.set()
-        eventually(gone, "the client is gone")
-        seen.set()
-        start_response("204 No Content", [])
-        return []
-
-    with running(waits) as server:
-        with server.connect() as client:
-            client.sendall(HELLO)
-            assert begun.wait(60)
-        assert seen.wait(60)
-
-
 @pytest.mark.slow
 def test_pipelined_requests_beyond_the_buffer_are_answered():
     """Nothing of them is dropped, and no more is held than is documented."""

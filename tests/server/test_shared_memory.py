@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared memory of a machine's workers is held once."""
 
-import random
-import uuid
+from dataclasses import replace
 
 import httpx
 import psutil
 import pytest
 
-from tests.clouds import BenchProvider, World
+from tests.clouds import flat
 from tests.clouds.bulk import write_world
 from tests.peer import memory_of
 from tests.servers import eventually, service_environment, serving
@@ -25,17 +24,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
-    numbers = random.Random(1)
-    hosts = tuple(
-        BenchProvider(
-            str(uuid.UUID(int=numbers.getrandbits(128))),
-            f"host{number}",
-            inventories={"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000},
-        )
-        for number in range(PROVIDERS)
-    )
     url = f"sqlite:///{tmp_path_factory.mktemp('world') / 'placement.db'}"
-    write_world(url, World("flat", hosts, "", (), copies=COPIES))
+    write_world(url, replace(flat(PROVIDERS), copies=COPIES))
     return url
 
 

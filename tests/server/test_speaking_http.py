@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP of the server: the environment, bodies, framing, kept connections."""
 
-import io
 import threading
 from contextlib import ExitStack
 
@@ -346,19 +345,6 @@ def test_stopping_server_answers_clients_in_the_accept_queue():
         server.begin_stop()
         release.set()
         assert [receive(client).body for client in clients] == [b"hello"] * len(clients)
-
-
-def test_wsgi_input_follows_the_specification():
-    results = []
-
-    def reads(environment, start_response):
-        results.append(list(environment["wsgi.input"]))
-        assert isinstance(environment["wsgi.input"], io.IOBase)
-        return hello(environment, start_response)
-
-    with running(reads) as server:
-        server.ask(asked("PUT / HTTP/1.1", "Host: a", "Content-Length: 4", body=b"a\nb\n"))
-    assert results == [[b"a\n", b"b\n"]]
 
 
 @pytest.mark.parametrize("received", [None, 4096])
