@@ -318,19 +318,16 @@ class Postgresql(_Server):
 
     def start(self, *options):
         """Start it, with more options of its own."""
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": self.folder,
+            "max_connections": 200,
+        }
         self.spawn(
             str(newest_postgresql() / "postgres"),
-            "-D",
-            str(self.folder / "data"),
-            "-p",
-            str(self.port),
-            "-c",
-            "listen_addresses=127.0.0.1",
-            "-c",
-            f"unix_socket_directories={self.folder}",
-            "-c",
-            "max_connections=200",
-            *(part for pair in POSTGRESQL_SETTINGS.items() for part in ("-c", "=".join(pair))),
+            f"-D{self.folder / 'data'}",
+            *(f"-c{name}={value}" for name, value in (settings | POSTGRESQL_SETTINGS).items()),
             *options,
         )
 
@@ -365,12 +362,11 @@ class Postgresql(_Server):
         return f"{self.url(self.first_database)}?client_encoding=utf8"
 
 
-class Pgbouncer(_Server):
+class Pgbouncer(Postgresql):
     """A pooler in front of a PostgreSQL server, with few sessions of it."""
 
     resource = "pgbouncer"
-    user = "postgres"
-    first_database = "postgres"
+    end = signal.SIGTERM
 
     def __init__(self, server, mode):
         self._server = server
@@ -395,17 +391,9 @@ default_pool_size = {4 if self._mode == "transaction" else 60}
 """
         )
 
-    def start(self):
+    def start(self, *options):
         """Start it, and wait until it passes on what it is asked."""
-        self.spawn(program_of("pgbouncer"), str(self.folder / "configuration"))
-
-    def url(self, name):
-        """The URL of a database behind it."""
-        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
-
-    def administered(self):
-        """As the server behind it."""
-        return f"{self.url(self.first_database)}?client_encoding=utf8"
+        self.spawn(program_of("pgbouncer"), *options, str(self.folder / "configuration"))
 
 
 class Standby(Postgresql):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and claims of the tests of the store."""
+"""Hosts and claims of the tests of the store, and their time."""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim
@@ -24,3 +25,8 @@ def make_claim(consumer, amounts, generation=None, resource_class="VCPU", **fiel
     kind = HOLD_TYPE if "hold" in fields else "INSTANCE"
     owned = {"project_id": "p", "user_id": "u", "consumer_type": kind, **fields}
     return ConsumerClaim(consumer, allocations, generation=generation, **owned)
+
+
+def utc_now():
+    """The present time as the tables hold it: naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None)

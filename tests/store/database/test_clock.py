@@ -11,14 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from tests.databases import EACH_SERVER
-from tests.store.hosts import create_host, make_claim
-from tests.store.upkeep import utc_now
+from tests.store.hosts import create_host, make_claim, utc_now
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema.tables import feed, resource_providers
 
 MACHINE = """
 import json, sys, uuid
 from treeclaim.model.extension.audit import Living
+from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit.findings import find_orphans
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.housekeeping import KEEP

@@ -61,22 +61,3 @@ def test_wait_for_the_probe_times_out(store, monkeypatch):
     with store._probe._lock, pytest.raises(StoreUnavailableError):
         store.cursor()
     assert store.cursor() is not None
-
-
-def test_commit_during_a_read_is_shown_by_the_next(store, monkeypatch):
-    replica = Replica(store)
-    provider = create_host(store)
-    assert generation_of(replica, provider) == 0
-    probe, rows = store._probe, store._probe.rows
-    written = []
-
-    def with_a_write(sql, parameters=()):
-        result = rows(sql, parameters)
-        monkeypatch.undo()
-        change(store, provider)
-        written.append(sql)
-        return result
-
-    monkeypatch.setattr(probe, "rows", with_a_write)
-    assert (generation_of(replica, provider), len(written)) == (0, 1)
-    assert generation_of(replica, provider) == 1

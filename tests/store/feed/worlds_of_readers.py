@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from tests.store.upkeep import utc_now
+from tests.store.hosts import utc_now
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError

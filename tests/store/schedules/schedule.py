@@ -80,13 +80,11 @@ class Course:
     Attributes:
         steps: The statements in their order.
         results: Results for the client of each session; none if it was given up.
-        strayed: Whether a choice that was asked for was not possible.
         seconds: How long it took.
     """
 
     steps: list[Step] = field(default_factory=list)
     results: tuple | None = None
-    strayed: bool = False
     seconds: float = 0.0
 
     @property
@@ -134,7 +132,7 @@ class Scheduler:
                 moment = Moment(number, tuple(able), last, spent)
                 chosen = choices[number] if number < len(choices) else moment.usual
                 if chosen not in able:
-                    chosen, course.strayed = moment.usual, True
+                    chosen = moment.usual
                 if watch is not None and not watch.goes_on(moment, chosen, self._sessions):
                     self._abandon()
                     return course

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-import sqlalchemy as sa
 
 from tests import peer
 from tests.databases import server_of
 from tests.service import HEADERS, client_of, schema_on, start_on
+from tests.store.takeover.test_check import execute
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
@@ -55,14 +55,6 @@ def names_in(answer):
         resource_provider["uuid"]: resource_provider["name"]
         for resource_provider in answer.json()["resource_providers"]
     }
-
-
-def execute(url, *statements):
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-    engine.dispose()
 
 
 def test_names_beyond_ascii_equal_those_of_placement(tables, tmp_path):

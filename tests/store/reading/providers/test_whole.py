@@ -35,6 +35,9 @@ VALUES = [
 STRANGE = ["", "{", "null", "1.5", "[1]", '"\\ud800"', str(2**53), '""', '"a\\u0000"']
 """A value that no attribute has, though it may be in the table."""
 
+KINDS = range(1, 6)
+"""Numbers of aggregates, traits and attributes."""
+
 A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naive times
 
 
@@ -65,48 +68,24 @@ def write(store, seed):
 
         insert(tables.resource_providers, [provider(number, ids, dice) for number in ids])
         pairs = [(number, kind) for number in [*ids, 1000] for kind in range(5)]
-        insert(
-            tables.inventories,
-            [inventory(*pair, dice) for pair in dice.sample(pairs, 100)]
-            + [inventory(1000, 9, dice)],
-        )
-        insert(
-            tables.allocations,
-            [
-                {
-                    "resource_provider_id": number,
-                    "resource_class_id": kind,
-                    "consumer_id": str(uuid.uuid4()),
-                    "used": dice.randint(1, 2**31 - 1),
-                }
-                for number, kind in dice.choices(pairs, k=60)
-            ],
-        )
-        insert(
-            tables.placement_aggregates,
-            [{"id": number, "uuid": str(uuid.UUID(int=99 - number))} for number in range(1, 6)],
-        )
-        linked_pairs = dice.sample([(number, kind) for number in ids for kind in range(1, 6)], 70)
-        insert(
-            tables.resource_provider_aggregates,
-            [
-                {"resource_provider_id": provider_id, "aggregate_id": linked_id}
-                for provider_id, linked_id in linked_pairs
-            ],
-        )
-        insert(
-            tables.resource_provider_traits,
-            [
-                {"resource_provider_id": provider_id, "trait_id": linked_id}
-                for provider_id, linked_id in linked_pairs
-            ],
-        )
-        insert(tables.attributes, [attribute(*pair, dice) for pair in linked_pairs])
-        insert(
-            tables.attributes,
-            [attribute(1000, 1, dice), row_of(ids[0], "Unnamed", "1"), row_of(ids[0], "in", "1")]
-            + [row_of(number, f"n{at}", "1") for number in ids[-2:] for at in range(9)],
-        )
+        stocked = [*dice.sample(pairs, 100), (1000, 9)]
+        insert(tables.inventories, [inventory(*pair, dice) for pair in stocked])
+        used = dice.choices(pairs, k=60)
+        insert(tables.allocations, [allocation(*pair, dice) for pair in used])
+        aggregates = [{"id": number, "uuid": str(uuid.UUID(int=99 - number))} for number in KINDS]
+        insert(tables.placement_aggregates, aggregates)
+        linked = dice.sample([(number, kind) for number in ids for kind in KINDS], 70)
+        for table, column in (
+            (tables.resource_provider_aggregates, "aggregate_id"),
+            (tables.resource_provider_traits, "trait_id"),
+        ):
+            insert(
+                table, [{"resource_provider_id": number, column: kind} for number, kind in linked]
+            )
+        insert(tables.attributes, [attribute(*pair, dice) for pair in [*linked, (1000, 1)]])
+        named = [(ids[0], "Unnamed"), (ids[0], "in")]
+        named += [(number, f"n{at}") for number in ids[-2:] for at in range(9)]
+        insert(tables.attributes, [row_of(*pair, "1") for pair in named])
     engine.dispose()
     return ids
 
@@ -139,6 +118,12 @@ def inventory(number, kind, dice):
         "allocation_ratio": dice.choice([*RATIOS, dice.random() * 100]),
         "created_at": dice.choice([None, A_DAY]),
     }
+
+
+def allocation(number, kind, dice):
+    """A row of a new consumer."""
+    key = {"resource_provider_id": number, "resource_class_id": kind}
+    return {**key, "consumer_id": str(uuid.uuid4()), "used": dice.randint(1, 2**31 - 1)}
 
 
 def row_of(number, name, text):
