@@ -7,7 +7,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from tests.api.resources.extension.clouds import EXTENDED, cloud_on, uuid_of
+from tests.api.resources.extension.clouds import cloud_on, uuid_of
 from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.databases import EACH_DATABASE
 from treeclaim.model import timing
@@ -38,7 +38,7 @@ def test_timed_out_repairs_report_completed_ones(tmp_path, monkeypatch):
         with cloud.engine.begin() as connection:
             connection.execute(sa.insert(tables.consumers), records)
         monkeypatch.setattr(timing, "monotonic", SlowClock())
-        answer = cloud.client.post(REPAIRS, json={"repairs": repairs}, headers=EXTENDED)
+        answer = cloud.client.post(REPAIRS, json={"repairs": repairs})
         monkeypatch.undo()
         findings = cloud.ask(PATH, kind="empty_consumer")["findings"]["empty_consumer"]["items"]
     results = [repair["result"] for repair in answer.json()["repairs"]]

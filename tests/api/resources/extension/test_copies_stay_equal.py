@@ -100,37 +100,35 @@ class Writer:
             self._http.post("/resource_providers", json={"name": uuid, "uuid": uuid})
             self._http.put(f"/resource_providers/{uuid}", json={"name": f"last {number}"})
 
-    def _write(self, step):  # noqa: PLR0911 - a kind of write each
+    def _write(self, step):
         choice = self.random
         host = uuid_of(f"host {choice.randrange(HOSTS)}")
         path = f"/resource_providers/{host}"
-        what = choice.randrange(8)
-        if what == 0:
+        kind = choice.randrange(8)
+        if kind == 0:
             return self._http.delete(path)
         shown = self._http.get(path)
         if shown.status_code == 404:
             return self._http.post("/resource_providers", json={"name": host, "uuid": host})
+        if kind <= 2:
+            consumer = uuid_of(f"consumer {choice.randrange(10)}")
+            held = self._http.get(f"/allocations/{consumer}").json()
+            body = claim_of(
+                {host: {"resources": {"VCPU": 1 + step % 3}}},
+                consumer_generation=held.get("consumer_generation"),
+            )
+            return self._http.put(f"/allocations/{consumer}", json=body)
+        parent = choice.choice((None, uuid_of(f"host {choice.randrange(HOSTS)}")))
+        traits = choice.sample(("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"), choice.randrange(3))
         generation = {"resource_provider_generation": shown.json()["generation"]}
-        if what == 1:
-            parent = choice.choice((None, uuid_of(f"host {choice.randrange(HOSTS)}")))
-            body = {"name": host, "parent_provider_uuid": parent}
-            return self._http.put(path, json=body)
-        if what == 2:
-            traits = choice.sample(("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"), choice.randrange(3))
-            return self._http.put(f"{path}/traits", json=generation | {"traits": traits})
-        if what == 3:
-            body = generation | {"aggregates": [uuid_of(f"aggregate {step % 3}")]}
-            return self._http.put(f"{path}/aggregates", json=body)
-        if what in (4, 5):
-            body = generation | {"inventories": {"VCPU": {"total": 100 + step}}}
-            return self._http.put(f"{path}/inventories", json=body)
-        consumer = uuid_of(f"consumer {choice.randrange(10)}")
-        held = self._http.get(f"/allocations/{consumer}").json()
-        body = claim_of(
-            {host: {"resources": {"VCPU": 1 + step % 3}}},
-            consumer_generation=held.get("consumer_generation"),
-        )
-        return self._http.put(f"/allocations/{consumer}", json=body)
+        bodies = {
+            "": {"name": host, "parent_provider_uuid": parent},
+            "/traits": generation | {"traits": traits},
+            "/aggregates": generation | {"aggregates": [uuid_of(f"aggregate {step % 3}")]},
+            "/inventories": generation | {"inventories": {"VCPU": {"total": 100 + step}}},
+        }
+        part = choice.choice(list(bodies))
+        return self._http.put(path + part, json=bodies[part])
 
 
 def write(url, seed, steps):
@@ -159,14 +157,6 @@ def pruned_all_along(url):
     store.close()
 
 
-@contextmanager
-def as_processes(database, folder):
-    """A service of two workers, for a block."""
-    environment = service_environment(folder, database)
-    with serving(environment, folder, "--workers=2", headers=HEADERS) as server:
-        yield server
-
-
 WATCHED = ((), ("host 0",), ("host 2", "host 6"), ("nobody", "host 7"))
 """The trees of each follower, named by providers that move; none for all."""
 
@@ -185,7 +175,12 @@ def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
         return listed(*given)
 
     monkeypatch.setattr(client_watching, "_list_all", counted)
-    with empty_database(kind, tmp_path) as database, as_processes(database, tmp_path) as server:
+    with (
+        empty_database(kind, tmp_path) as database,
+        serving(
+            service_environment(tmp_path, database), tmp_path, "--workers=2", headers=HEADERS
+        ) as server,
+    ):
         followers = [Follower(server.url, list(map(uuid_of, names))) for names in WATCHED]
         whole = followers[0]
         eventually(lambda: all(one.times for one in followers), "all have listed", SECONDS)

@@ -2,13 +2,14 @@
 """Watching (contract page 99, section 4), line by line."""
 
 import threading
+from datetime import timedelta
 
 import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED, uuid_of
 from tests.api.resources.extension.watchers import EVENTS, PATH, place_on
 from tests.databases import EACH_DATABASE
-from tests.service import HEADERS, client_of, services_on
+from tests.service import client_of, services_on
 
 ALL = [
     "provider",
@@ -36,13 +37,6 @@ def place(request, tmp_path_factory):
         yield place
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """A service on SQLite, for tests that need no other database."""
-    with place_on("sqlite", tmp_path_factory.mktemp("alone")) as place:
-        yield place
-
-
 @pytest.fixture
 def name(request):
     return request.node.name
@@ -53,37 +47,26 @@ def what(answer):
     return {change["uuid"]: change.get("what", "deleted") for change in answer["changes"]}
 
 
-def test_long_poll_waits_for_a_change(place, name):
-    provider = place.add(name)
+def test_long_poll_waits_for_a_change_of_its_tree(place, name):
+    provider, other = place.add(name), place.add(f"{name} other")
     cursor = place.cursor
-    writer = threading.Timer(0.5, place.stock, [provider])
+
+    def write():
+        place.stock(other)
+        place.stock(provider)
+
+    writer = threading.Timer(0.5, write)
     writer.start()
-    answer = place.changes(since=cursor, wait=60)
+    answer = place.changes(since=cursor, wait=60, in_tree=provider)
     writer.join()
     assert what(answer) == {provider: ["inventories"]}
-    assert place.changes(since=answer["cursor"])["changes"] == []
+    assert place.changes(since=answer["cursor"], in_tree=provider)["changes"] == []
 
 
 @pytest.mark.slow
 def test_timed_out_long_poll_is_empty(place):
     cursor = place.cursor
     assert place.changes(since=cursor, wait=1)["changes"] == []
-
-
-@pytest.mark.slow
-def test_long_poll_of_a_tree_ignores_other_trees(place, name):
-    provider, other = place.add(name), place.add(f"{name} other")
-    cursor = place.cursor
-    writers = [
-        threading.Timer(0.3, place.stock, [other]),
-        threading.Timer(1.5, place.stock, [provider]),
-    ]
-    for writer in writers:
-        writer.start()
-    answer = place.changes(since=cursor, wait=60, in_tree=provider)
-    for writer in writers:
-        writer.join()
-    assert what(answer) == {provider: ["inventories"]}
 
 
 def test_stream_sends_each_write_with_its_cursor(place, name):
@@ -129,29 +112,26 @@ def test_one_write_is_one_event(place, name):
 
 
 def test_cursor_of_pruned_changes_has_expired(tmp_path):
-    with services_on(tmp_path) as (services, application), client_of(application) as client:
-        from datetime import timedelta
-
-        headers = HEADERS | EXTENDED
-        cursor = client.get(PATH, headers=headers).json()["cursor"]
-        client.post("/resource_providers", json={"name": "a"}, headers=headers)
-        assert (
-            len(client.get(PATH, params={"since": cursor}, headers=headers).json()["changes"]) == 1
-        )
+    with (
+        services_on(tmp_path) as (services, application),
+        client_of(application, **EXTENDED) as client,
+    ):
+        cursor = client.get(PATH).json()["cursor"]
+        client.post("/resource_providers", json={"name": "a"})
+        assert len(client.get(PATH, params={"since": cursor}).json()["changes"]) == 1
         services.store.housekeeper.prune(timedelta(0))
-        answer = client.get(PATH, params={"since": cursor}, headers=headers)
+        answer = client.get(PATH, params={"since": cursor})
         assert answer.status_code == 410
         assert answer.json()["errors"][0]["code"] == "treeclaim.cursor_expired"
 
 
 def test_server_without_watcher_support_neither_waits_nor_streams(tmp_path):
-    with services_on(tmp_path) as (_services, application), client_of(application) as client:
-        headers = HEADERS | EXTENDED
-        cursor = client.get(PATH, headers=headers).json()["cursor"]
-        answer = client.get(PATH, params={"since": cursor, "wait": "60"}, headers=headers)
+    with services_on(tmp_path) as (_, application), client_of(application, **EXTENDED) as client:
+        cursor = client.get(PATH).json()["cursor"]
+        answer = client.get(PATH, params={"since": cursor, "wait": "60"})
         assert (answer.status_code, answer.json()["changes"]) == (200, [])
-        assert client.get(PATH, headers=headers | EVENTS).status_code == 406
-        both = headers | {"accept": "text/event-stream, application/json;q=0.1"}
+        assert client.get(PATH, headers=EVENTS).status_code == 406
+        both = {"accept": "text/event-stream, application/json;q=0.1"}
         assert client.get(PATH, headers=both).headers["content-type"] == "application/json"
 
 
@@ -196,10 +176,10 @@ def test_stopping_server_ends_streams_and_answers_long_polls(tmp_path):
         assert answers == [{"changes": [], "catalogue": False, "cursor": cursor}]
 
 
-def test_disconnected_watcher_frees_its_place(alone):
-    with alone.stream():
-        alone.until_watching(1)
-    alone.until_watching(0)
+def test_disconnected_watcher_frees_its_place(place):
+    with place.stream():
+        place.until_watching(1)
+    place.until_watching(0)
 
 
 @pytest.mark.slow

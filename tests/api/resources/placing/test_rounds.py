@@ -2,6 +2,7 @@
 """Placing where another writer is there first, or time runs out (contract page 98, section 4)."""
 
 import uuid
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,13 +14,18 @@ HOSTS = [str(uuid.UUID(int=number)) for number in (1, 2, 3)]
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 
 
-@pytest.fixture
-def application(tmp_path):
-    """A service with three hosts of four VCPU each."""
-    made = make_application(tmp_path)
-    with client_of(made, **VERSION) as client:
+@contextmanager
+def service(folder, **options):
+    """A client of a service with three hosts of four VCPU each."""
+    with client_of(make_application(folder, **options), **VERSION) as client:
         add_hosts(client, *HOSTS, VCPU=4)
-    return made
+        yield client
+
+
+@pytest.fixture
+def client(tmp_path):
+    with service(tmp_path) as client:
+        yield client
 
 
 def place(client, consumers, rules=()):
@@ -62,60 +68,54 @@ def meanwhile(monkeypatch):
     return waiting, tries
 
 
-def test_all_new_consumers_are_placed_again_after_a_refusal(application, meanwhile):
+def test_all_new_consumers_are_placed_again_after_a_refusal(client, meanwhile):
     waiting, tries = meanwhile
-    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
-        waiting.append(lambda: claim(rival, 1))
-        consumers = new(2)
-        assert roots(place(client, consumers)) == [0, 2]
-        assert tries == [2, 2]
-        for consumer, host in zip(consumers, (0, 2), strict=True):
-            held = client.get(f"/allocations/{consumer}").json()["allocations"]
-            assert list(held) == [HOSTS[host]]
+    waiting.append(lambda: claim(client, 1))
+    consumers = new(2)
+    assert roots(place(client, consumers)) == [0, 2]
+    assert tries == [2, 2]
+    for consumer, host in zip(consumers, (0, 2), strict=True):
+        held = client.get(f"/allocations/{consumer}").json()["allocations"]
+        assert list(held) == [HOSTS[host]]
 
 
-def test_same_domain_consumers_are_all_placed_again(application, meanwhile):
+def test_same_domain_consumers_are_all_placed_again(client, meanwhile):
     waiting, _ = meanwhile
     rack = [str(uuid.UUID(int=9)), str(uuid.UUID(int=8))]
-    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
-        for host, racks in ((0, rack[:1]), (1, rack[:1]), (2, rack[1:])):
-            path = f"/resource_providers/{HOSTS[host]}/aggregates"
-            body = {"aggregates": racks, "resource_provider_generation": 1}
-            assert client.put(path, json=body).is_success
-        waiting.append(lambda: claim(rival, 0, 4))
-        rules = [{"domains": rack, "same_domain": True}]
-        assert roots(place(client, new(1), rules)) == [1]
+    for host, racks in ((0, rack[:1]), (1, rack[:1]), (2, rack[1:])):
+        path = f"/resource_providers/{HOSTS[host]}/aggregates"
+        body = {"aggregates": racks, "resource_provider_generation": 1}
+        assert client.put(path, json=body).is_success
+    waiting.append(lambda: claim(client, 0, 4))
+    rules = [{"domains": rack, "same_domain": True}]
+    assert roots(place(client, new(1), rules)) == [1]
 
 
-def test_nothing_is_written_without_capacity_for_all(application, meanwhile):
+def test_nothing_is_written_without_capacity_for_all(client, meanwhile):
     waiting, _ = meanwhile
-    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
-        waiting.append(lambda: claim(rival, 2))
-        consumers = new(3)
-        answer = place(client, consumers)
-        assert answer.status_code == 409
-        assert answer.json()["errors"][0]["unplaced"] == consumers[2:]
-        for consumer in consumers:
-            assert client.get(f"/allocations/{consumer}").json()["allocations"] == {}
+    waiting.append(lambda: claim(client, 2))
+    consumers = new(3)
+    answer = place(client, consumers)
+    assert answer.status_code == 409
+    assert answer.json()["errors"][0]["unplaced"] == consumers[2:]
+    for consumer in consumers:
+        assert client.get(f"/allocations/{consumer}").json()["allocations"] == {}
 
 
-def test_one_of_two_equal_concurrent_calls_places(application, meanwhile):
+def test_one_of_two_equal_concurrent_calls_places(client, meanwhile):
     waiting, tries = meanwhile
-    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
-        consumers = new(2)
-        waiting.append(lambda: roots(place(rival, consumers)))
-        answer = place(client, consumers)
-        assert answer.status_code == 200, answer.text
-        assert all(placement["mappings"] is None for placement in answer.json()["placements"])
-        assert tries == [2, 2]
+    consumers = new(2)
+    waiting.append(lambda: roots(place(client, consumers)))
+    answer = place(client, consumers)
+    assert answer.status_code == 200, answer.text
+    assert all(placement["mappings"] is None for placement in answer.json()["placements"])
+    assert tries == [2, 2]
 
 
 def test_placement_gives_up_after_the_retry_limit(tmp_path, meanwhile):
     waiting, tries = meanwhile
-    application = make_application(tmp_path, **{"placement.allocation_conflict_retry_count": "2"})
-    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
-        add_hosts(client, *HOSTS, VCPU=4)
-        waiting += [lambda: claim(rival, 0), lambda: claim(rival, 1)]
+    with service(tmp_path, **{"placement.allocation_conflict_retry_count": "2"}) as client:
+        waiting += [lambda: claim(client, 0), lambda: claim(client, 1)]
         (consumer,) = new(1)
         answer = place(client, [consumer], [{"domains": "tree", "max_per_domain": 1}])
         assert answer.status_code == 409, answer.text
@@ -126,17 +126,15 @@ def test_placement_gives_up_after_the_retry_limit(tmp_path, meanwhile):
         assert client.get(f"/allocations/{consumer}").json()["allocations"] == {}
 
 
-def test_consumer_record_without_allocations_does_not_count(application):
-    with client_of(application, **VERSION) as client:
-        (consumer,) = new(1)
-        claim(client, 0, 4, consumer)
-        assert client.delete(f"/allocations/{consumer}").is_success
-        assert roots(place(client, [consumer])) == [0]
+def test_consumer_record_without_allocations_does_not_count(client):
+    (consumer,) = new(1)
+    claim(client, 0, 4, consumer)
+    assert client.delete(f"/allocations/{consumer}").is_success
+    assert roots(place(client, [consumer])) == [0]
 
 
 def test_timed_out_call_writes_nothing(tmp_path):
-    application = make_application(tmp_path, **{"treeclaim.search_seconds": "0.000001"})
-    with client_of(application, **VERSION) as client:
+    with service(tmp_path, **{"treeclaim.search_seconds": "0.000001"}) as client:
         consumers = new(1)
         for path, body in (
             ("placements", {"requests": [wanted_by(consumers, "resources=VCPU:1")]}),
