@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bound of the work that the requests of a test make."""
+"""A bound of the work that the requests of a test make, and files that are checked with each request."""
 
 import signal
 
 import pytest
+
+from treeclaim.api.protocol import followed_files
 
 MOST_SECONDS = 60
 """CPU seconds of all requests of a test; the defects that the tests look for took minutes."""
@@ -25,3 +27,9 @@ def limited_work():
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
     signal.signal(signal.SIGPROF, before)
+
+
+@pytest.fixture
+def checking_at_once(monkeypatch):
+    """Check files of passwords and policies with each request."""
+    monkeypatch.setattr(followed_files, "CHECK_SECONDS", 0.0)

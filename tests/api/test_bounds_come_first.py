@@ -8,7 +8,6 @@ import pytest
 from tests.api.raw import send
 from tests.service import make_application
 from treeclaim.api.protocol.request import validation
-from treeclaim.api.routes import OPERATIONS
 
 VERSION = "1.39, treeclaim 1.0"
 
@@ -20,14 +19,6 @@ def application(tmp_path_factory):
 
 def groups(number):
     return "&".join(f"resources_{n}=VCPU:1" for n in range(number)) + "&group_policy=none"
-
-
-UUID = "10000000-0000-4000-8000-000000000001"
-WITH_BODY = [
-    operation
-    for operation in OPERATIONS
-    if operation.body is not None and operation.body_until is None
-]
 
 
 def test_query_with_too_many_groups_is_refused_with_both_numbers(application):
@@ -63,30 +54,13 @@ def test_queries_of_a_body_are_read_within_the_deadline(tmp_path):
 def test_a_search_that_takes_too_long_has_its_code_in_the_extension_alone(tmp_path, version, code):
     """Contract page 98, section 1, rule 3."""
     hasty = make_application(tmp_path, **{"treeclaim.search_seconds": 0.000001})
-    host = json.dumps({"name": "host", "uuid": UUID}).encode()
+    host = json.dumps({"name": "host"}).encode()
     send(hasty, "POST", "/resource_providers", body=host)
     query = groups(2).encode()
     answer = send(hasty, "GET", "/allocation_candidates", query=query, version=version)
     assert answer.status == 400
     assert "search_seconds" in answer.detail
     assert answer.json()["errors"][0]["code"] == code
-
-
-@pytest.mark.parametrize("unit", ["[]", "0"])
-@pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.name)
-def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, operation, unit):
-    most = operation.most_values
-    host = json.dumps({"name": "host", "uuid": UUID}).encode()
-    send(application, "POST", "/resource_providers", body=host)
-    path = operation.path.format(
-        uuid=UUID, consumer_uuid=UUID, name="CUSTOM_A", resource_class="VCPU", key="CLEANING"
-    )
-    parsed = "treeclaim.api.protocol.request.validation.orjson.loads"
-    monkeypatch.setattr(parsed, lambda _: pytest.fail("it was parsed"))
-    body = ("[" + ",".join([unit] * (most + 2)) + "]").encode()
-    answer = send(application, operation.method, path, body=body, version=VERSION)
-    assert answer.status == 400
-    assert f"more than {most} values" in answer.detail
 
 
 def test_parameters_are_counted_before_parsing(application, monkeypatch):

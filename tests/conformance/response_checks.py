@@ -116,8 +116,11 @@ class PromisesHandler(base.ResponseHandler):
             test.fail(f"unknown promise {item!r}")
         if value:
             answer = answer_of(test)
-            broken = promises.broken(answer) + find_faults(answer, _sent_document(test))
-            test.assertEqual([], broken, f"{test.test_data['method']} {test.url}: {test.output}")
+            try:
+                promises.require_kept(answer)
+            except AssertionError as error:
+                raise AssertionError(answer) from error
+            test.assertEqual([], find_faults(answer, _sent_document(test)), answer)
 
 
 class ErrorHandler(base.ResponseHandler):

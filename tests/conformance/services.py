@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
+import bcrypt
 import sqlalchemy as sa
 from gabbi.fixture import GabbiFixture
 
@@ -33,10 +34,6 @@ EVERY_OPERATION = "every operation"
 """Stands in a policy for the rules of all operations."""
 
 
-class NoServiceError(RuntimeError):
-    """A request was sent although no fixture has started a service."""
-
-
 class Current:
     """The service of the suite that runs now; gabbi wants its application at collection."""
 
@@ -51,8 +48,8 @@ def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Ite
     The client library fills PATH_INFO with real characters; WSGI wants the
     bytes of UTF-8 as latin-1 (PEP 3333).
     """
-    if Current.application is None or Current.fixture is None:
-        raise NoServiceError
+    assert Current.application is not None
+    assert Current.fixture is not None
     if environ["PATH_INFO"] == ANEW:
         Current.fixture.stop_fixture()
         Current.fixture.start_fixture()
@@ -153,11 +150,13 @@ class FreshService(GabbiFixture):
     Attributes:
         options: Values by "group.option" that a suite sets.
         policy: Checks by rule that the policy file of a suite has.
+        users: Passwords by name of the user file of a suite.
         prefix: Path below which a client finds the service, as behind a web server.
     """
 
     options: ClassVar[Mapping[str, str]] = {}
     policy: ClassVar[Mapping[str, str]] = {}
+    users: ClassVar[Mapping[str, str]] = {}
     prefix: ClassVar[str] = ""
 
     def start_fixture(self) -> None:
@@ -165,7 +164,12 @@ class FreshService(GabbiFixture):
         Current.fixture = self
         self.resources = ExitStack()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        options = {"api.auth_strategy": "noauth2", **self.options, **self._policy_options()}
+        options = {
+            "api.auth_strategy": "noauth2",
+            **self.options,
+            **self._policy_options(),
+            **self._user_options(),
+        }
         Current.application = self._application(options)
 
     def stop_fixture(self) -> None:
@@ -192,6 +196,18 @@ class FreshService(GabbiFixture):
         path = Path(self.folder.name) / "policy.yaml"
         path.write_text(json.dumps(rules))
         return {"oslo_policy.policy_file": str(path)}
+
+    def _user_options(self) -> Mapping[str, str]:
+        """Write the user file of the suite, if it has users; return the option that names it."""
+        if not self.users:
+            return {}
+        hashes = {
+            user: bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
+            for user, password in self.users.items()
+        }
+        path = Path(self.folder.name) / "users"
+        path.write_text("# users of the service\n\n" + "\n".join(map(":".join, hashes.items())))
+        return {"api.http_basic_auth_user_file": str(path)}
 
     def _application(self, options: Mapping[str, str]) -> Application:
         from tests.service import fresh_database_on, start_on

@@ -15,6 +15,8 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
     Options of the service, by "group.option".
 `policy`
     The policy file of the service: checks by rule.
+`users`
+    Passwords by user of the file for HTTP Basic.
 `prefix`
     The path below which clients find the service.
 `page`
@@ -106,7 +108,7 @@ def _request(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _configure_fixture(suite: dict[str, Any], name: str) -> None:
     """Give a suite a fixture of its own, with its settings."""
-    names = ("options", "policy", "prefix")
+    names = ("options", "policy", "users", "prefix")
     settings = {key: suite.pop(key) for key in names if key in suite}
     fixture = f"FreshService_{name}"
     setattr(services, fixture, type(fixture, (services.FreshService,), settings))

@@ -60,6 +60,18 @@ def test_a_malformed_body_is_refused(client, operation):
     assert client.request(operation.method, operation.path, **unlike).status_code in {404, 415}
 
 
+@pytest.mark.parametrize("unit", ["[]", "0"])
+@pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.name)
+def test_a_body_of_too_many_values_is_not_parsed(client, monkeypatch, operation, unit):
+    parsed = "treeclaim.api.protocol.request.validation.orjson.loads"
+    monkeypatch.setattr(parsed, lambda _: pytest.fail("it was parsed"))
+    most = operation.most_values
+    content = ("[" + ",".join([unit] * (most + 2)) + "]").encode()
+    answer = call(client, operation, content=content)
+    assert answer.status_code == 400
+    assert f"more than {most} values" in answer.text
+
+
 def test_a_path_that_the_extension_lacks_names_the_header_without_the_opt_in(client):
     for method in ("GET", "POST", "PUT", "DELETE", "PATCH"):
         answer = client.request(method, "/treeclaim/else")

@@ -27,6 +27,14 @@ def identity():
         yield service
 
 
+@pytest.fixture
+def clients(identity):
+    """Threads that end before the identity service does."""
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        yield pool
+        identity.release()
+
+
 _KEPT = []
 """Applications with connections to memcached: the library never closes them, so no collector may find them."""
 
@@ -40,18 +48,17 @@ def served(identity, folder, threads=4, memcached=None):
     application = make_application(folder, **options)
     if memcached is not None:
         _KEPT.append(application)
-    with running(application, threads) as server, client_at(server) as http:
+    with (
+        running(application, threads) as server,
+        httpx.Client(
+            base_url="http://{}:{}".format(*server.address),
+            headers={"openstack-api-version": "placement 1.39"},
+            timeout=60,
+            verify=NO_CERTIFICATES,
+            limits=httpx.Limits(max_connections=None),
+        ) as http,
+    ):
         yield http
-
-
-def client_at(server):
-    return httpx.Client(
-        base_url="http://{}:{}".format(*server.address),
-        headers={"openstack-api-version": "placement 1.39"},
-        timeout=60,
-        verify=NO_CERTIFICATES,
-        limits=httpx.Limits(max_connections=None),
-    )
 
 
 def asking(http, token, path="/resource_providers"):
@@ -60,11 +67,8 @@ def asking(http, token, path="/resource_providers"):
 
 
 @pytest.mark.slow
-def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
-    with (
-        served(identity, tmp_path, threads=8) as http,
-        ThreadPoolExecutor(CLIENTS) as clients,
-    ):
+def test_silent_keystone_delays_only_unknown_tokens(identity, clients, tmp_path):
+    with served(identity, tmp_path, threads=8) as http:
         assert asking(http, GOOD).status_code == 200
         identity.hold()
         strangers = [clients.submit(asking, http, f"bad-{number}") for number in range(CLIENTS)]
@@ -90,20 +94,19 @@ def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
         )
 
 
-def test_burst_of_new_tokens_is_accepted_while_keystone_answers(identity, tmp_path):
-    with (
-        served(identity, tmp_path, threads=8) as http,
-        ThreadPoolExecutor(CLIENTS) as clients,
-    ):
+def test_burst_of_new_tokens_is_accepted_while_keystone_answers(identity, clients, tmp_path):
+    with served(identity, tmp_path, threads=8) as http:
         callers = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(CLIENTS)]
         assert {caller.result().status_code for caller in callers} == {200}
     assert len(identity.asked) == CLIENTS
 
 
 @pytest.mark.slow
-def test_token_validation_that_waits_too_long_returns_503(identity, tmp_path, monkeypatch):
+def test_token_validation_that_waits_too_long_returns_503(
+    identity, clients, tmp_path, monkeypatch
+):
     monkeypatch.setattr(admission, "LONGEST_WAIT", 0.3)
-    with served(identity, tmp_path) as http, ThreadPoolExecutor(CLIENTS) as clients:
+    with served(identity, tmp_path) as http:
         identity.hold()
         asked = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(2)]
         eventually(lambda: len(identity.asked) == 2, "two are looked up")
@@ -128,9 +131,9 @@ def test_missing_token_names_keystone_without_a_request_to_it(tmp_path, identity
 
 
 @pytest.mark.slow
-def test_validated_token_is_shared_between_threads(identity, tmp_path):
+def test_validated_token_is_shared_between_threads(identity, clients, tmp_path):
     """However many ask at the same moment, none of them needs a look-up of its own."""
-    with served(identity, tmp_path, threads=8) as http, ThreadPoolExecutor(16) as clients:
+    with served(identity, tmp_path, threads=8) as http:
         assert asking(http, GOOD).status_code == 200
         begin = threading.Barrier(16)
 
@@ -150,12 +153,11 @@ SILENT = {"accepts and never answers": never_answering, "drops what is sent": no
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", SILENT)
-def test_cached_token_does_not_wait_for_a_silent_memcached(identity, tmp_path, kind):
+def test_cached_token_does_not_wait_for_a_silent_memcached(identity, clients, tmp_path, kind):
     with ExitStack() as stack:
         silent = stack.enter_context(SILENT[kind]())
         address = silent if isinstance(silent, str) else silent[0]
         http = stack.enter_context(served(identity, tmp_path, memcached=address))
-        clients = stack.enter_context(ThreadPoolExecutor(CLIENTS))
         assert asking(http, GOOD).status_code == 200
         # As many as there are threads, and more, are to be looked up, and nobody answers.
         identity.hold()

@@ -14,20 +14,15 @@ from tests.cli.processes import call
 from tests.server.fronts import running
 from tests.service import client_of, make_application
 from treeclaim.api.middleware.authentication import read_password_file
-from treeclaim.api.protocol import followed_files
 from treeclaim.config import ConfigurationError
+
+pytestmark = pytest.mark.usefixtures("checking_at_once")
 
 READ = "/resource_providers"
 
 
 def line(user, password):
     return f"{user}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()}\n"
-
-
-@pytest.fixture(autouse=True)
-def checking_at_once(monkeypatch):
-    """The password file is checked with each request."""
-    monkeypatch.setattr(followed_files, "CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -64,63 +59,6 @@ def served(folder, users):
 def basic(text):
     """A header with credentials."""
     return {"authorization": f"Basic {b64encode(text.encode()).decode()}"}
-
-
-@pytest.mark.parametrize("path", ["/", "", "/treeclaim", "/openapi.json"])
-def test_open_paths_need_no_credentials(http, path):
-    assert http.get(path).status_code == 200
-    assert http.get(path, headers=basic("alice:wrong")).status_code == 200
-
-
-def test_valid_credentials_have_all_permissions(http):
-    headers = basic("alice:secret: word")
-    created = http.post(READ, json={"name": "host"}, headers=headers)
-    assert created.status_code == 200
-    inventory = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
-    body = {"inventories": {created.json()["uuid"]: inventory}, "allocations": {}}
-    assert http.post("/reshaper", json=body, headers=headers).status_code == 204
-    assert http.get("/usages", params={"project_id": "any"}, headers=headers).status_code == 200
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        basic("alice:wrong"),
-        basic("alice:"),
-        basic("bob:secret: word"),
-        basic("alice"),
-        basic("# users of the service"),
-        basic("alice:" + 100 * "x"),
-        basic("alice:\0"),
-        {"authorization": "Basic"},
-        {"authorization": "Basic !"},
-        {"authorization": "Basic " + b64encode(b"\xff\xfe:x").decode()},
-        {"authorization": "Bearer secret"},
-        {"authorization": "Digest username=alice"},
-        {"x-auth-token": "admin"},
-        {"x-user-id": "alice", "x-roles": "admin,service", "x-project-id": "alice"},
-    ],
-)
-@pytest.mark.parametrize("path", [READ, "/no/such/path"])
-def test_invalid_credentials_are_refused(http, headers, path):
-    refused = http.get(path, headers=headers)
-    assert refused.status_code == 401
-    assert refused.headers["www-authenticate"] == 'Basic realm="placement"'
-    assert refused.headers["x-openstack-request-id"].startswith("req-")
-    assert "openstack-api-version" not in refused.headers
-
-
-def test_identity_headers_of_clients_are_removed(http):
-    sent = {
-        "x-user-id": "mallory",
-        "x-user": "mallory",
-        "x-tenant": "other",
-        "x-roles": "none",
-        "openstack-system-scope": "all",
-        "x-service-roles": "service",
-    }
-    assert http.get(READ, headers=sent | basic("alice:secret: word")).status_code == 200
 
 
 def test_password_file_is_reread_when_it_changes(http, users):

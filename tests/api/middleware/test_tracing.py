@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.bodies import claim_of
+from tests.bodies import add_hosts, claim_of
 from tests.json_server import json_server
 from tests.service import HEADERS, client_of, make_application
 from treeclaim.api.middleware.tracing import Tracing
@@ -62,11 +62,8 @@ def test_request_span_joins_the_trace_of_the_caller_with_its_phases(collector, t
 def test_claim_span_contains_its_phases_in_sequence(collector, tmp_path, monkeypatch):
     tracing = Tracing(make_application(tmp_path))
     host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
-    inventories = {"VCPU": {"total": 1}}
     with client_of(tracing) as client:
-        client.post("/resource_providers", json={"name": "host", "uuid": host})
-        body = {"resource_provider_generation": 0, "inventories": inventories}
-        client.put(f"/resource_providers/{host}/inventories", json=body)
+        add_hosts(client, host, VCPU=1)
         claim = claim_of({host: {"resources": {"VCPU": 1}}}, project_id="project", user_id="user")
         # All are told with one time: a busy machine may keep a thread waiting between two looks at it.
         clock = SimpleNamespace(time_ns=cache(time.time_ns))

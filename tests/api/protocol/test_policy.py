@@ -9,17 +9,12 @@ import pytest
 
 from tests.api.raw import send
 from tests.service import make_application
-from treeclaim.api.protocol import followed_files
 from treeclaim.api.protocol.callers import policy_credentials, read_identity
 from treeclaim.model.errors import PolicyFileError
 
+pytestmark = pytest.mark.usefixtures("checking_at_once")
+
 LIST = "placement:resource_providers:list"
-
-
-@pytest.fixture(autouse=True)
-def looking_at_once(monkeypatch):
-    """Files are looked at with each request."""
-    monkeypatch.setattr(followed_files, "CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture
