@@ -51,21 +51,8 @@ CLAIM = claim_of({NODE: {"resources": {"VCPU": 3}}})
 
 
 @contextmanager
-def alone(environment, folder):
-    """The admin listener by itself, with a service of this process on the same database."""
-    command = [*TREECLAIM, "admin"]
-    ready = answers(f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}/live")
-    with (
-        services_on(folder) as (_, application),
-        client_of(application, **EXTENDED) as api,
-        running(command, environment, folder / "admin.log", ready) as server,
-    ):
-        yield server, api
-
-
-@contextmanager
 def metered(folder, **options):
-    """An admin listener that measures; yields it, a client of the API, and its samples."""
+    """An admin listener alone that measures; yields it, a client of the API, and its samples."""
     address = f"127.0.0.1:{free_port()}"
     environment = service_environment(
         folder,
@@ -73,8 +60,11 @@ def metered(folder, **options):
         OS_TREECLAIM__METRICS_OF_RESOURCES="cloud",
         **options,
     )
+    command, ready = [*TREECLAIM, "admin"], answers(f"http://{address}/live")
     with (
-        alone(environment, folder) as (server, api),
+        services_on(folder) as (_, application),
+        client_of(application, **EXTENDED) as api,
+        running(command, environment, folder / "admin.log", ready) as server,
         # A listener that begins anew keeps who asks meanwhile waiting.
         httpx.Client(base_url=f"http://{address}", verify=NO_CERTIFICATES, timeout=60) as admin,
     ):
@@ -144,27 +134,23 @@ def test_flavor_with_unknown_names_does_not_affect_others(tmp_path):
 
 
 @contextmanager
-def collected(folder, api_calls, aggregates=(), **how):
-    """Return the samples of a collector for a world, in this process."""
-    with services_on(folder) as (services, application):
-        with client_of(application, **EXTENDED) as api:
-            api_calls(api)
+def collected(folder, *bodies, aggregates=(), **how):
+    """A meter of a world of some batches, in this process; yields it, a client, and its samples."""
+    with services_on(folder) as (services, application), client_of(application, **EXTENDED) as api:
+        for body in bodies:
+            assert api.post("/treeclaim/providers", json=body).status_code == 200
         meter = Meter(services.store, aggregates, {}, None, **how)
         registry = CollectorRegistry()
         registry.register(FunctionCollector(partial(collect_resources, meter)))
-        yield meter, lambda: samples(generate_latest(registry).decode())
+        yield meter, api, lambda: samples(generate_latest(registry).decode())
 
 
 @pytest.mark.slow
 def test_number_of_series_is_bounded(tmp_path):
     classes = {f"CUSTOM_CLASS_{number}": {"total": 1} for number in range(2_100)}
     entry = {"uuid": HOST, "name": "h", "inventories": classes, "aggregates": [AGGREGATE]}
-
-    def write(api):
-        body = {"providers": [entry], "create_names": True}
-        assert api.post("/treeclaim/providers", json=body).status_code == 200
-
-    with collected(tmp_path, write, [AGGREGATE]) as (meter, read):
+    body = {"providers": [entry], "create_names": True}
+    with collected(tmp_path, body, aggregates=[AGGREGATE]) as (meter, _, read):
         meter.measure()
         result = read()
         assert result["treeclaim_resource_metrics_left_out"] == 2_200
@@ -173,37 +159,25 @@ def test_number_of_series_is_bounded(tmp_path):
 
 @pytest.mark.slow
 def test_held_amounts_are_part_of_used_amounts(tmp_path):
-    header = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     consumed = {"provider": HOST, "resource_class": "DISK_GB", "amount": 2}
     inventories = {"VCPU": {"total": 10, "consumes": [consumed]}}
+    batches = (WORLD, {"providers": [{"uuid": NODE, "inventories": inventories}]})
     hold = {name: value for name, value in CLAIM.items() if name != "consumer_type"} | {"hold": {}}
-
-    def write(api):
-        entries = [*WORLD["providers"], {"uuid": NODE, "inventories": inventories}]
-        for entry in entries:
-            body = {"providers": [entry]}
-            written = api.post("/treeclaim/providers", json=body, headers=header)
-            assert written.status_code == 200
-        path = f"/allocations/{CONSUMER}"
-        assert api.put(path, json=hold, headers=header).status_code == 204
-
-    with collected(tmp_path, write, [AGGREGATE]) as (meter, read):
+    with collected(tmp_path, *batches, aggregates=[AGGREGATE]) as (meter, api, read):
+        assert api.put(f"/allocations/{CONSUMER}", json=hold).status_code == 204
         meter.measure()
         result = read()
-        cpu = 'resource_class="VCPU"'
-        assert result[f"treeclaim_resource_held{{{cpu}}}"] == 3
-        assert result[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{cpu}}}'] == 3
         # Each takes two of the host's disk.
-        disk = 'resource_class="DISK_GB"'
-        assert result[f"treeclaim_resource_held{{{disk}}}"] == 6
-        assert result[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{disk}}}'] == 6
-        assert result[f"treeclaim_resource_used{{{cpu}}}"] == 3
+        for name, amount in (("VCPU", 3), ("DISK_GB", 6)):
+            labels = f'resource_class="{name}"'
+            ours = f'aggregate="{AGGREGATE}",{labels}'
+            assert result[f"treeclaim_resource_held{{{labels}}}"] == amount
+            assert result[f"treeclaim_aggregate_resource_held{{{ours}}}"] == amount
+        assert result['treeclaim_resource_used{resource_class="VCPU"}'] == 3
 
 
 def test_old_values_are_not_shown(tmp_path):
-    with collected(
-        tmp_path, lambda api: api.post("/treeclaim/providers", json=WORLD), oldest_seconds=0.5
-    ) as (meter, read):
+    with collected(tmp_path, WORLD, oldest_seconds=0.5) as (meter, _, read):
         assert read() == {}
         meter.measure()
         assert 'treeclaim_resource_used{resource_class="VCPU"}' in read()

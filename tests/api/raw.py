@@ -47,7 +47,7 @@ def send(application, method, path, *, query=b"", body=None, version="1.39", **h
     Args:
         path: Text or bytes behind its percent-encoding.
         query: Bytes as they are on the wire.
-        body: Bytes.
+        body: Bytes; or a stream, whose length a header states.
         headers: By WSGI name in lower case; None leaves a usual one out.
     """
     raw = path if isinstance(path, bytes) else path.encode("utf-8", "surrogatepass")
@@ -55,14 +55,16 @@ def send(application, method, path, *, query=b"", body=None, version="1.39", **h
         "REQUEST_METHOD": method,
         "PATH_INFO": raw.decode("latin-1"),
         "QUERY_STRING": query.decode("latin-1"),
-        "wsgi.input": io.BytesIO(body or b""),
+        "wsgi.input": body if isinstance(body, io.RawIOBase) else io.BytesIO(body or b""),
         "HTTP_X_AUTH_TOKEN": "admin",
         "HTTP_X_ROLES": "admin,service",
         "HTTP_OPENSTACK_API_VERSION": f"placement {version}",
         "HTTP_ACCEPT": "application/json",
     }
     if body is not None:
-        environment |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body))}
+        environment["CONTENT_TYPE"] = "application/json"
+    if isinstance(body, bytes):
+        environment["CONTENT_LENGTH"] = str(len(body))
     environment |= {name.upper(): value for name, value in headers.items()}
     environment = {name: value for name, value in environment.items() if value is not None}
     setup_testing_defaults(environment)

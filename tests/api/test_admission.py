@@ -4,10 +4,10 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
-from tests.bodies import claim_of
 from tests.servers import eventually
 from tests.service import client_of, make_application
 from treeclaim.api import admission
@@ -15,9 +15,10 @@ from treeclaim.api.admission import Admission, WaitKind
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 
 
-def occupy(gate, kind, count, may_end, fails=None):
-    """Let requests in that stay until they may end; returns their threads."""
-    inside = []
+@contextmanager
+def occupied(gate, kind, count, fails=None):
+    """Let requests stay inside until the block ends."""
+    inside, may_end = [], threading.Event()
 
     def stay():
         try:
@@ -33,28 +34,29 @@ def occupy(gate, kind, count, may_end, fails=None):
     for thread in threads:
         thread.start()
     eventually(lambda: len(inside) == count, "they are inside")
-    return threads
+    try:
+        yield
+    finally:
+        may_end.set()
+        for thread in threads:
+            thread.join(60)
 
 
 @pytest.mark.parametrize("threads", [3, 4, 16, 32])
 def test_hanging_writes_leave_threads_for_other_requests(threads, monkeypatch):
     monkeypatch.setattr(admission, "STALLED_AFTER", 0.3)
-    gate, may_end = Admission(threads), threading.Event()
+    gate = Admission(threads)
     writes = threads // 2
-    hanging = occupy(gate, WaitKind.WRITE, writes, may_end)
-    # All threads that are left come with writes; within moments they are free again.
-    for _ in range(3):
-        with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
-            pass
-    reads = threads - 1 - writes
-    hanging += occupy(gate, WaitKind.READ, reads, may_end)
-    with pytest.raises(OverloadedError), gate.admitted(WaitKind.READ):
-        pass
-    with gate.admitted(WaitKind.FREE):
-        pass
-    may_end.set()
-    for one in hanging:
-        one.join(60)
+    with occupied(gate, WaitKind.WRITE, writes):
+        # All threads that are left come with writes; within moments they are free again.
+        for _ in range(3):
+            with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
+                pass
+        with occupied(gate, WaitKind.READ, threads - 1 - writes):
+            with pytest.raises(OverloadedError), gate.admitted(WaitKind.READ):
+                pass
+            with gate.admitted(WaitKind.FREE):
+                pass
     with gate.admitted(WaitKind.WRITE), gate.admitted(WaitKind.READ):
         pass
 
@@ -74,35 +76,30 @@ def test_steady_crowd_is_served_completely(threads):
         assert list(pool.map(write, range(64))) == list(range(64))
 
 
-def test_failures_do_not_count_as_progress(monkeypatch):
+def test_failures_do_not_count_as_progress():
     """Writes that time out one after the other let no other write wait, which would be for an hour."""
-    gate, may_end = Admission(4), threading.Event()
-    lost = StoreUnavailableError("gone")
-    failing = occupy(gate, WaitKind.WRITE, 2, may_end, lost)
-    with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
-        pass
-    may_end.set()
-    for one in failing:
-        one.join(60)
-    may_end.clear()
-    failing = occupy(gate, WaitKind.WRITE, 2, may_end, lost)
-    monkeypatch.setattr(admission, "STALLED_AFTER", 3600)
-    with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
-        pass
-    may_end.set()
-    for one in failing:
-        one.join(60)
+    gate, lost = Admission(4), StoreUnavailableError("gone")
+    for seconds in (admission.STALLED_AFTER, 3600):
+        with (
+            occupied(gate, WaitKind.WRITE, 2, lost),
+            pytest.MonkeyPatch.context() as patch,
+            pytest.raises(OverloadedError),
+        ):
+            patch.setattr(admission, "STALLED_AFTER", seconds)
+            with gate.admitted(WaitKind.WRITE):
+                pass
 
 
 def test_request_of_a_disconnected_client_does_not_wait(monkeypatch):
     monkeypatch.setattr(admission, "STALLED_AFTER", 3600)
     monkeypatch.setattr(admission, "LONGEST_WAIT", 3600)
-    gate, may_end = Admission(1), threading.Event()
-    staying = occupy(gate, WaitKind.WRITE, 1, may_end)
-    with pytest.raises(OverloadedError), gate.admitted(WaitKind.READ, lambda: True):
+    gate = Admission(1)
+    with (
+        occupied(gate, WaitKind.WRITE, 1),
+        pytest.raises(OverloadedError),
+        gate.admitted(WaitKind.READ, lambda: True),
+    ):
         pass
-    may_end.set()
-    staying[0].join(60)
 
 
 def test_refused_requests_get_retry_after(tmp_path, monkeypatch):
@@ -127,18 +124,3 @@ def test_refused_requests_get_retry_after(tmp_path, monkeypatch):
         assert client.get("/resource_providers").status_code == 200
         may_end.set()
         assert [claim.result(60).status_code for claim in claims] == [204, 204]
-
-
-def test_sixteen_claims_at_once_all_succeed_on_four_threads(tmp_path):
-    application = make_application(tmp_path)
-    with client_of(application) as client, ThreadPoolExecutor(16) as pool:
-        host = client.post("/resource_providers", json={"name": "host"}).json()["uuid"]
-        stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 64}}}
-        client.put(f"/resource_providers/{host}/inventories", json=stock).raise_for_status()
-
-        def claim(number):
-            body = claim_of({host: {"resources": {"VCPU": 1}}})
-            path = f"/allocations/00000000-0000-4000-8000-{number:012d}"
-            return client.put(path, json=body).status_code
-
-        assert list(pool.map(claim, range(64))) == [204] * 64

@@ -90,17 +90,6 @@ EACH_TEXT = pytest.mark.parametrize(
 ACCEPTS = ["application/json", "text/html", "text/plain"]
 VERSIONS = ["1.0", "1.12", "1.25", "1.39", "1.39, treeclaim 1.0"]
 NEWEST = "1.39, treeclaim latest"
-SCALARS = ["limit", "group_policy", "root_required", "same_subtree", "root_member_of", "isolate"]
-SCALARS += ["can_split", "split_policy", "nearest", "tree"]
-GROUPED = ["resources", "required", "member_of", "in_tree", "in_subtree", "tolerates"]
-NAMED = ["name", "uuid", "associated", "project_id", "user_id", "consumer_type"]
-QUERIED = [
-    "/resource_providers",
-    "/traits",
-    "/usages",
-    "/allocation_candidates",
-    "/allocation_candidates/explain",
-]
 
 
 def share_of(places, text, share):
@@ -154,7 +143,13 @@ def test_hostile_text_in_query_values_is_handled(application, text):
 
 @EACH_TEXT
 def test_hostile_text_in_parameter_names_and_suffixes_is_handled(application, text):
-    places = itertools.product(QUERIED, ["", *SCALARS, *GROUPED, *NAMED], VERSIONS[3:])
+    places = (
+        (path, name, version)
+        for method, path, operation in described()
+        if method == "GET"
+        for name in ("", *parameters(operation))
+        for version in VERSIONS[3:]
+    )
     for path, name, version in share_of(places, text, 3):
         given = encoded(name + text)
         more = b"resources" + encoded(text) + b"=VCPU:1&group_policy=none&resources_A=VCPU:1&"

@@ -3,6 +3,7 @@
 
 import logging
 import re
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,25 @@ def test_traceback_is_logged_and_not_sent(service, monkeypatch, caplog, fail_the
     assert not re.search(r"Traceback|\.py|line \d|treeclaim\.|Error:|/usr", response.text)
     assert error["request_id"] in error["detail"]
     assert SECRET in caplog.text
+
+
+def test_unavailable_database_gives_503_with_retry_after(service, tmp_path):
+    services, client = service
+    path = "/allocations/20000000-0000-4000-8000-000000000001"
+    assert client.get(path).status_code == 200
+    services.store.engine.dispose()
+    database, away = Path(services.store.engine.url.database), tmp_path / "away.db"
+    database.rename(away)
+    database.mkdir()
+    try:
+        answer = client.get(path)
+        assert answer.status_code == 503
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert answer.json()["errors"][0]["title"] == "Service Unavailable"
+        assert client.get("/").status_code == 200
+    finally:
+        database.rmdir()
+        away.rename(database)
+    answer = client.get(path)
+    assert answer.status_code == 200
+    assert "retry-after" not in answer.headers

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds and conditions end by themselves when their time is over (contract pages 100 and 102)."""
 
-from tests.bodies import add_hosts
+from tests.bodies import add_hosts, claim_of
 from tests.servers import eventually
 from tests.service import client_of, services_on
 from treeclaim.store.operations.allocations import holds as hold_writes
@@ -11,27 +11,17 @@ HOST = "10000000-0000-4000-8000-000000000001"
 HOLD, TAKER = (f"/allocations/20000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
 
 
-def claim(client, consumer, amount, **members):
-    """Claim VCPU of the host; return the status."""
-    body = {
-        "allocations": {HOST: {"resources": {"VCPU": amount}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        **members,
-    }
-    return client.put(consumer, json=body).status_code
-
-
 def test_expired_hold_is_gone_without_a_write_and_watchers_see_it(tmp_path, monkeypatch):
     """A thread of the process ends holds; the clock is that of the database, set ahead here."""
     with services_on(tmp_path) as (services, application):
         client = client_of(application, **VERSION)
         add_hosts(client, HOST, VCPU=10)
         terms = {"until": "2999-01-01T00:00:00Z", "returns": True}
-        assert claim(client, HOLD, 4, hold=terms) == 204
-        holds = [HOLD.rpartition("/")[2]]
-        assert claim(client, TAKER, 2, consumer_type="INSTANCE", from_holds=holds) == 204
+        four, two = ({HOST: {"resources": {"VCPU": amount}}} for amount in (4, 2))
+        hold = claim_of(four, consumer_type="TREECLAIM_HOLD", hold=terms)
+        assert client.put(HOLD, json=hold).status_code == 204
+        taker = claim_of(two, from_holds=[HOLD.rpartition("/")[2]])
+        assert client.put(TAKER, json=taker).status_code == 204
         cursor = client.get("/treeclaim/providers?limit=1").json()["cursor"]
         ended = services.store.now().replace(year=3000)
         monkeypatch.setattr(hold_writes, "read_clock", lambda _connection: ended)

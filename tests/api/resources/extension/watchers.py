@@ -2,7 +2,6 @@
 """Watchers over HTTP: answers, streams of events, and the writes that they see."""
 
 import json
-import time
 from contextlib import contextmanager
 
 import httpx
@@ -10,6 +9,7 @@ import httpx
 from tests.api.resources.extension.clouds import EXTENDED, uuid_of
 from tests.bodies import claim_of
 from tests.server.fronts import running
+from tests.servers import eventually
 from tests.service import HEADERS, application_on
 from treeclaim.server.http.table import Phase
 
@@ -87,26 +87,20 @@ class Place:
             assert response.headers["content-type"].startswith("text/event-stream")
             yield (one for one in heard(response) if comments or not one.is_comment)
 
-    def write(self, method, path, body=None, status=None):
+    def write(self, method, path, body=None):
         """Make a write, which must succeed."""
         answer = self.http.request(method, path, json=body)
-        assert answer.is_success if status is None else answer.status_code == status, answer.text
+        assert answer.is_success, answer.text
         return answer
 
     def add(self, name):
         self.write("POST", "/resource_providers", {"name": name, "uuid": uuid_of(name)})
         return uuid_of(name)
 
-    def generation(self, uuid):
-        return self.http.get(f"/resource_providers/{uuid}").json()["generation"]
-
     def stock(self, uuid, total=100):
         """Give a provider an inventory of VCPU."""
-        body = {
-            "resource_provider_generation": self.generation(uuid),
-            "inventories": {"VCPU": {"total": total}},
-        }
-        self.write("PUT", f"/resource_providers/{uuid}/inventories", body)
+        entry = {"uuid": uuid, "inventories": {"VCPU": {"total": total}}}
+        self.write("POST", "/treeclaim/providers", {"providers": [entry]})
 
     def claim(self, consumer, *providers, generation=None):
         body = claim_of(
@@ -121,10 +115,7 @@ class Place:
 
     def until_watching(self, count):
         """Wait until so many connections watch."""
-        deadline = time.monotonic() + SECONDS
-        while self.watching() != count:
-            assert time.monotonic() < deadline, f"{self.watching()} watch, not {count}"
-            time.sleep(0.01)
+        eventually(lambda: self.watching() == count, f"{count} watch", SECONDS)
 
 
 @contextmanager

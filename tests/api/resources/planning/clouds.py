@@ -32,17 +32,9 @@ def applied(client, *entries):
     assert answer.status_code == 200, answer.text
 
 
-def claimed(client, consumer, held, kind="INSTANCE", **more):
-    """Write what a consumer holds: amounts of VCPU by host, or of classes."""
-    allocations = {
-        uuid_of(at): {"resources": some if isinstance(some, dict) else {"VCPU": some}}
-        for at, some in held.items()
-    }
-    body = claim_of(allocations, consumer_type=kind)
-    answer = client.put(f"/allocations/{uuid_of(consumer)}", json=body | more)
-    assert answer.status_code == 204, answer.text
-
-
-def instance(client, consumer, at, amount, **more):
+def instance(client, consumer, at, amount):
     """Write an instance that knows what it needs."""
-    claimed(client, consumer, {at: amount}, request=[f"resources=VCPU:{amount}"], **more)
+    allocations = {uuid_of(at): {"resources": {"VCPU": amount}}}
+    body = claim_of(allocations, request=[f"resources=VCPU:{amount}"])
+    answer = client.put(f"/allocations/{uuid_of(consumer)}", json=body)
+    assert answer.status_code == 204, answer.text
