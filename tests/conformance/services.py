@@ -23,6 +23,7 @@ from treeclaim.api.admission import WaitKind
 from treeclaim.api.routes import OPERATIONS, find
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Response = tuple[str, list[tuple[str, str]], bytes]
 
 ANEW = "/begin-anew"
 """The path of a request that empties the service; no application sees it."""
@@ -62,7 +63,9 @@ def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Ite
         return []
     environ["PATH_INFO"] = environ["PATH_INFO"].encode().decode("latin-1")
     require_unchanged_by_extension(environ, Current.application)
-    return respond_without_forest(environ, start_response)
+    status, headers, body = respond_without_forest(environ, Current.application)
+    start_response(status, headers)
+    return [body]
 
 
 _FOREST = threading.local()
@@ -79,29 +82,20 @@ def noting_use(catch_up: Callable[..., Any]) -> Callable[..., Any]:
     return noted
 
 
-def respond_without_forest(
-    environ: dict[str, Any], start_response: Callable[..., Any]
-) -> Iterable[bytes]:
+def respond_without_forest(environ: dict[str, Any], application: Application) -> Response:
     """Respond to a request; a write that succeeds without the extension must not use the Forest.
 
     The Forest may be far behind, or busy: such a write would wait for all that others have committed.
     """
-    begun: list[str] = []
-
-    def start(status: str, headers: list[tuple[str, str]], error: Any = None) -> Any:
-        begun.append(status)
-        return start_response(status, headers, error)
-
     route = find(environ["PATH_INFO"])
     operation = route and route.operations.get(environ["REQUEST_METHOD"])
     _FOREST.used = False
-    assert Current.application is not None
-    body = list(Current.application(environ, start))
+    response = respond(environ, application)
     is_write = operation is not None and operation.kind is WaitKind.WRITE
     is_extended = "treeclaim" in environ.get("HTTP_OPENSTACK_API_VERSION", "")
-    if is_write and not is_extended and begun[0].startswith("2"):
+    if is_write and not is_extended and response[0].startswith("2"):
         assert not _FOREST.used, f"{operation.name} has used the Forest"
-    return body
+    return response
 
 
 def require_unchanged_by_extension(environ: Mapping[str, Any], application: Application) -> None:
@@ -114,29 +108,32 @@ def require_unchanged_by_extension(environ: Mapping[str, Any], application: Appl
     has_more = {"allocations", "inventories"} & set(environ["PATH_INFO"].split("/"))
     if not is_read or has_more or environ.get("HTTP_OPENSTACK_API_VERSION") not in _LATEST:
         return
-    plain = answered(application, environ)
-    if plain[0].startswith("200") and plain == answered(application, environ):
+    plain = lasting(environ, application)
+    if plain[0].startswith("200") and plain == lasting(environ, application):
         extended = {**environ, "HTTP_OPENSTACK_API_VERSION": "placement 1.39, treeclaim 1.0"}
-        assert plain == answered(application, extended)
+        assert plain == lasting(extended, application)
 
 
 _LATEST = ("placement 1.39", "placement latest")
 _CHANGING_HEADERS = ("openstack-api-version", "x-openstack-request-id", "last-modified")
 
 
-def answered(
-    application: Application, environ: Mapping[str, Any]
-) -> tuple[str, frozenset[tuple[str, str]], bytes]:
-    """Status, headers but for those that change each time, and body of an answer."""
+def lasting(environ: Mapping[str, Any], application: Application) -> Response:
+    """The response to a request, without headers that change each time."""
+    status, headers, body = respond(environ, application)
+    kept = sorted(pair for pair in headers if pair[0].lower() not in _CHANGING_HEADERS)
+    return status, kept, body
+
+
+def respond(environ: Mapping[str, Any], application: Application) -> Response:
+    """Status, headers and body of the response to a request."""
     begun: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
         begun.append((status, headers))
 
     body = b"".join(application(dict(environ), start))
-    status, headers = begun[0]
-    kept = ((name.lower(), value) for name, value in headers)
-    return status, frozenset(header for header in kept if header[0] not in _CHANGING_HEADERS), body
+    return *begun[-1], body
 
 
 def intercept() -> Application:
