@@ -176,12 +176,6 @@ def test_stopping_server_ends_streams_and_answers_long_polls(tmp_path):
         assert answers == [{"changes": [], "catalogue": False, "cursor": cursor}]
 
 
-def test_disconnected_watcher_frees_its_place(place):
-    with place.stream():
-        place.until_watching(1)
-    place.until_watching(0)
-
-
 @pytest.mark.slow
 def test_idle_stream_sends_keep_alive_comments(tmp_path):
     with place_on("sqlite", tmp_path) as place, place.stream(comments=True) as heard:
