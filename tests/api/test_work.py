@@ -75,9 +75,9 @@ def uuids(count):
 
 
 def many(length):
-    """Bodies of about so many characters that are wrong in many places, or at the end."""
+    """Values in JSON of about so many characters that are wrong in many places, or at the end."""
     count = length // 40
-    return {
+    values = {
         "objects": [{"a": number} for number in range(count)],
         "equal objects": [{"a": 1}] * count,
         "floats": [number * 2.0**61 for number in range(count)],
@@ -89,24 +89,17 @@ def many(length):
         "line ends": "\n" * (length // 2),
         "quotes": "\"'" * (length // 3),
         "numbers": [0] * (length // 2),
-        "nested": None,
-        "nested objects": None,
     }
-
-
-def written(kind, value, length):
-    """A body's value as JSON."""
-    if kind == "nested":
-        deep = "[" * 1000 + "]" * 1000
-        return "[" + ",".join([deep] * (length // 2001)) + "]"
-    if kind == "nested objects":
-        return "[" + ",".join(['{"a":' * 900 + "1" + "}" * 900] * (length // 5500)) + "]"
-    return json.dumps(value, separators=(",", ":"))
+    texts = {kind: json.dumps(value, separators=(",", ":")) for kind, value in values.items()}
+    lists, objects = "[" * 1000 + "]" * 1000, '{"a":' * 900 + "1" + "}" * 900
+    texts["nested"] = "[" + ",".join([lists] * (length // 2001)) + "]"
+    texts["nested objects"] = "[" + ",".join([objects] * (length // 5500)) + "]"
+    return texts
 
 
 def post_everywhere(application, kind, length):
     """Send each described body with something in one of its members, or instead of it."""
-    something = written(kind, many(length)[kind], length)
+    something = many(length)[kind]
     for method, path, operation in described():
         for value in itertools.islice(bodies(operation), 1):
             usual = json.loads(with_number(value, "1"))
