@@ -97,14 +97,21 @@ def test_idempotent_call_is_retried_during_an_outage(method, path, failure):
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("PUT", "/allocations/x"), ("POST", "/allocations"), ("DELETE", "/allocations/x")],
+    ("method", "path", "answer", "seconds"),
+    [
+        ("PUT", "/allocations/x", BUSY, 60.0),
+        ("POST", "/allocations", BUSY, 60.0),
+        ("DELETE", "/allocations/x", BUSY, 60.0),
+        ("GET", "/traits", BUSY, 0.0),
+        ("GET", "/traits", Response(503), 60.0),
+    ],
+    ids=["PUT", "POST", "DELETE", "no time left", "no time named"],
 )
-def test_write_with_unknown_outcome_is_not_retried(method, path):
-    client, adapter, *_ = client_with(BUSY)
-    with pytest.raises(ClientError) as caught:
+def test_write_or_refusal_without_a_time_is_not_retried(method, path, answer, seconds):
+    client, adapter, *_ = client_with(answer, seconds=seconds)
+    with pytest.raises(ClientError, match="503") as caught:
         client.call(method, path, json={})
-    assert caught.value.retry_after == 3.0
+    assert caught.value.retry_after == (3.0 if answer is BUSY else None)
     assert len(adapter.calls) == 1
 
 
@@ -146,20 +153,6 @@ def test_a_refused_connection_is_an_unreachable_service():
 def test_invalid_endpoint_url_is_refused(url):
     with pytest.raises(ClientError, match="not the URL of an endpoint"):
         Client(url, "admin")
-
-
-def test_retries_end_with_the_last_response():
-    client, adapter, *_ = client_with(BUSY, seconds=0.0)
-    with pytest.raises(ClientError, match="503"):
-        client.get("/traits")
-    assert len(adapter.calls) == 1
-
-
-def test_503_without_retry_after_is_raised_at_once():
-    client, adapter, *_ = client_with(Response(503))
-    with pytest.raises(ClientError, match="503"):
-        client.get("/traits")
-    assert len(adapter.calls) == 1
 
 
 def test_service_that_never_answered_is_not_retried():

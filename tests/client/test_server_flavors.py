@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.paths import ROOT
-from treeclaim.client import CandidateQuery
+from treeclaim.client import CandidateQuery, query_of
 from treeclaim.model.flavors import Flavor, FlavorError, flavor_of, flavors_of
 from treeclaim.model.server_flavors import server_flavor
 
@@ -24,6 +24,11 @@ def test_flavor_becomes_the_query_of_nova_or_is_refused(case):
     with pytest.raises(FlavorError) as caught:
         server_flavor(flavor_of(case["flavor"]))
     assert [word for word in case["refused"] if word not in str(caught.value)] == []
+
+
+def test_own_query_of_a_flavor_has_no_condition_of_nova():
+    flavor = Flavor(vcpus=2, extra_specs={"trait:CUSTOM_A": "required", "hw:cpu_policy": "mixed"})
+    assert str(query_of(flavor)) == "resources=VCPU:2&required=CUSTOM_A"
 
 
 def test_extra_specs_judged_by_nova_are_listed():
