@@ -12,7 +12,6 @@ from tests.servers import usual_environment
 from tests.service import fresh_database, start_on
 from treeclaim.client import Client
 from treeclaim.client.aggregates import name_aggregates
-from treeclaim.model.parts import ATTRIBUTES
 
 MARK = "FORGED"
 """Begins each line that somebody forged, and shows that what is hostile was printed at all."""
@@ -77,24 +76,15 @@ class Hostile:
 
 def fill(client):
     """Make a host with everything hostile on it, and one that is empty."""
-    for name in (CLASS, TRAIT):
-        kind = "traits" if name == TRAIT else "resource_classes"
-        client.call("PUT", f"/{kind}/{name}")
-    for uuid_, name in ((PROVIDER, NAME), (FULL, f"full{PAYLOAD}")):
-        client.call("POST", "/resource_providers", json={"name": name, "uuid": uuid_})
-        inventory = {"total": 8}
-        body = {
-            "resource_provider_generation": 0,
-            "inventories": {CLASS: inventory, "VCPU": inventory},
-        }
-        client.call("PUT", f"/resource_providers/{uuid_}/inventories", json=body)
-        body = {"resource_provider_generation": 1, "traits": [TRAIT]}
-        client.call("PUT", f"/resource_providers/{uuid_}/traits", json=body)
-        body = {"resource_provider_generation": 2, "aggregates": [AGGREGATE]}
-        client.call("PUT", f"/resource_providers/{uuid_}/aggregates", json=body)
-        text = f"{MARK}\u202egnp.\u2066\u200b $(touch pwned) '\"[bold] {ATTRIBUTE}"
-        body = {"resource_provider_generation": 3, "attributes": {ATTRIBUTE: text}}
-        client.call("PUT", ATTRIBUTES.path(uuid_), body)
+    attribute = f"{MARK}\u202egnp.\u2066\u200b $(touch pwned) '\"[bold] {ATTRIBUTE}"
+    parts = {
+        "inventories": {CLASS: {"total": 8}, "VCPU": {"total": 8}},
+        "traits": [TRAIT],
+        "aggregates": [AGGREGATE],
+        "attributes": {ATTRIBUTE: attribute},
+    }
+    names = {PROVIDER: NAME, FULL: f"full{PAYLOAD}"}
+    client.apply_providers([{"uuid": uuid, "name": names[uuid], **parts} for uuid in names])
     amounts = {PROVIDER: {"resources": {CLASS: 2, "VCPU": 1}}, FULL: {"resources": {"VCPU": 8}}}
     body = claim_of(amounts, project_id=OWNER, user_id=OWNER, consumer_type=KIND)
     client.call("PUT", f"/allocations/{CONSUMER}", json=body)

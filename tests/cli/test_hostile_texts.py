@@ -35,15 +35,11 @@ RACK = {"uuid": AGGREGATE, "name": f"rack{PAYLOAD}", "availability_zone": f"zone
 BROKEN = flavor_of("broken", 1, 0, 0, extra_specs={f"resources{PAYLOAD}:VCPU": PAYLOAD})
 
 LINES = """
-tree
 tree --inventories
-tree PROVIDER
 tree NAMEx
 provider show PROVIDER
 allocation show CONSUMER
-allocation show PAYLOAD
 watch --since PAYLOAD
-watch --in-tree nobodyPAYLOAD
 audit
 audit --living-from LIVING --repair orphaned --older-than 0
 candidates resources=VCPU:1,CLASS:1 required=TRAIT
@@ -51,47 +47,33 @@ candidates resources=VCPU:1,PAYLOAD:1
 candidates PAYLOAD=1
 candidates --server-flavor FLAVOR
 candidates --server-flavor broken
-candidates --server-flavor nobodyPAYLOAD
 explain resources=VCPU:99,CLASS:1
 explain resources=VCPU:1 required=!TRAIT
 fit --flavors FLAVORS --domains tree
 fit resources=VCPU:1 --domains AGGREGATE
-fit resources=VCPU:1 --domains nobodyPAYLOAD
-plan drain PROVIDER
 plan drain PROVIDER --explain --max-moves 1
 plan drain PROVIDER --nova
 plan drain PROVIDER --given nofilePAYLOAD
-plan drain PROVIDER --consumer-type PAYLOAD
 plan make-room resources=VCPU:1PAYLOAD
 plan defragment --mix nothingPAYLOAD
 survival --all --explain
 survival --domains AGGREGATE
-survival --consumer-type PAYLOAD
 place resources=VCPU:1 --dry-run --amount 2
 place resources=VCPU:99 --dry-run
-place resources=VCPU:1 --consumer PAYLOAD
 claim resources=VCPU:1 --consumer CONSUMER
 claim resources=VCPU:1 --number 9
 hold create resources=VCPU:1 --dry-run --amount 2
-hold create resources=VCPU:1 --until PAYLOAD
-hold create resources=VCPU:99
 hold list
-hold list --project PAYLOAD
 condition set PROVIDER CLEANING --reason PAYLOAD --on-use
 condition set PROVIDER PAYLOAD
-condition set PROVIDER CLEANING --until PAYLOAD
 condition unset PROVIDER PAYLOAD
 condition list
-condition list --in-tree nobodyPAYLOAD
 aggregate list
-aggregate set PAYLOAD --name PAYLOAD
 aggregate set AGGREGATE --name PAYLOAD --dry-run
 aggregate import NAMES
 aggregate import nova --dry-run
 mix set day DAY
-mix set PAYLOAD DAY
 mix show MIX
-mix show PAYLOAD
 mix list
 mix delete PAYLOAD
 mix learn learnt --dry-run
@@ -108,7 +90,6 @@ copy --from HOSTILE --to PLAIN
 copy --from HOSTILE --to PLAIN --compare
 config check
 config check --config-file nofilePAYLOAD
-config check --PAYLOAD
 config sample
 policy sample
 db sync
@@ -120,10 +101,8 @@ db prune --keep-hours PAYLOAD
 db online_data_migrations --max-count PAYLOAD
 upgrade check
 serve --unix-socket /nofolderPAYLOAD/socket
-serve --port PAYLOAD
 compare HOSTILE PLAIN
 compare HOSTILE PAYLOAD
-compare HOSTILE PLAIN --requests PAYLOAD
 admin --config-file nofilePAYLOAD
 """
 """Command lines; words in capitals stand for hostile texts, files, and addresses of services."""

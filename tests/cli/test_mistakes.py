@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.cli.processes import call, run
 from tests.cli.services import refused, succeed
 from tests.paths import EXAMPLE
+from tests.ports import free_port
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
 
 
@@ -49,6 +50,25 @@ def test_wrong_usage_has_exit_status_2(offline, line):
 def test_repeated_amounts_are_refused(offline):
     message = refused(offline, "claim", "resources=VCPU:2", "resources=DISK_GB:1")
     assert "resources is given more than once" in message
+
+
+UNUSABLE_OPTIONS = {
+    "serve": "treeclaim db sync",
+    "serve --tls-certificate=/nowhere.pem": "--tls-key",
+    "serve --unix-socket=/nowhere/placement.sock": "folder",
+    "serve --unix-socket=/etc/passwd": "not a socket",
+    "serve --worker-lifetime=1": "60",
+    "serve --host 0.0.0.0": "--allow-noauth2",
+    "serve --host placement.example": "--allow-noauth2",
+}
+"""Messages by command lines of a service that cannot start."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", UNUSABLE_OPTIONS, ids=range(len(UNUSABLE_OPTIONS)))
+def test_service_that_cannot_start_says_why(offline, line):
+    message = refused(offline, *line.split(), f"--port={free_port()}")
+    assert UNUSABLE_OPTIONS[line] in message
 
 
 def test_a_database_without_tables_is_not_stamped(offline):
@@ -123,19 +143,6 @@ def test_unreachable_service_gives_advice(offline, tmp_path, command, advice):
     assert "127.0.0.1:9" in message
     for text in advice:
         assert text in message
-
-
-def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
-    file = tmp_path / "flavor.json"
-    file.write_text(
-        '{"OS-FLV-DISABLED:disabled": false, "OS-FLV-EXT-DATA:ephemeral": 0, '
-        '"access_project_ids": null, "description": null, "disk": 0, "id": "x", "name": "x", '
-        '"os-flavor-access:is_public": true, "properties": {"resources:VGPU": "1", '
-        '"hw:cpu_policy": "dedicated"}, "ram": 512, "rxtx_factor": 1.0, "swap": 0, "vcpus": 1}'
-    )
-    shown = succeed(environment, "explain", "--flavor-file", str(file))
-    assert "VGPU:1" in shown
-    assert "MEMORY_MB:512" in shown
 
 
 def test_os_variables_name_a_cloud(environment):

@@ -18,7 +18,7 @@ from tests.ports import free_port
 from tests.server.processes.clients import Load
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli.serve import Serve
-from treeclaim.server.processes import master
+from treeclaim.client import Client
 from treeclaim.server.processes.children import LOADER_NAME
 from treeclaim.server.processes.listening import make_tls_context
 from treeclaim.server.settings import ServerSettings
@@ -76,18 +76,6 @@ def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path,
         assert service.stop() == 0
     lines = re.findall(r'"GET /resource_providers" status: 200', service.log.read_text())
     assert len(lines) == load.answered
-
-
-def add_host(url, name):
-    """Make a provider with an inventory."""
-    identifier = str(uuid.uuid4())
-    with httpx.Client(base_url=url, headers=HEADERS, timeout=60) as client:
-        client.post(
-            "/resource_providers", json={"name": name, "uuid": identifier}
-        ).raise_for_status()
-        body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}
-        path = f"/resource_providers/{identifier}/inventories"
-        client.put(path, json=body).raise_for_status()
 
 
 @pytest.mark.slow
@@ -149,25 +137,13 @@ def run_openssl(*arguments):
 
 
 @pytest.fixture(scope="module")
-def authority(openssl, tmp_path_factory):
-    """A folder with a self-made authority: ca.pem and ca.key."""
-    folder = tmp_path_factory.mktemp("authority")
-    names = ["-keyout", folder / "ca.key", "-out", folder / "ca.pem", "-subj", "/CN=authority"]
+def certificate(openssl, tmp_path_factory):
+    """A certificate for servers and clients, which is its own authority, and its key."""
+    folder = tmp_path_factory.mktemp("certificate")
+    certificate, key = folder / "one.pem", folder / "one.key"
+    names = ["-keyout", key, "-out", certificate, "-subj", "/CN=127.0.0.1"]
+    names += ["-addext", "subjectAltName=IP:127.0.0.1"]
     run_openssl("req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", *names)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def certificate(authority):
-    """A certificate that the authority has signed, for servers and clients, and its key."""
-    certificate, key, request = (authority / f"one.{kind}" for kind in ("pem", "key", "csr"))
-    names = ["-keyout", key, "-out", request, "-subj", "/CN=127.0.0.1"]
-    run_openssl("req", "-new", "-nodes", "-newkey", "rsa:2048", *names)
-    extensions = authority / "extensions"
-    extensions.write_text("subjectAltName = IP:127.0.0.1\n")
-    signer = ["-CA", authority / "ca.pem", "-CAkey", authority / "ca.key", "-CAcreateserial"]
-    files = ["-in", request, "-out", certificate, "-extfile", extensions, "-days", "2"]
-    run_openssl("x509", "-req", *files, *signer)
     return certificate, key
 
 
@@ -176,28 +152,27 @@ def tls_options(certificate):
     return [f"--tls-certificate={certificate[0]}", f"--tls-key={certificate[1]}"]
 
 
-@pytest.fixture(scope="module")
-def trusting(authority):
-    """The certificate authority by which a client trusts the service."""
-    return ssl.create_default_context(cafile=str(authority / "ca.pem"))
+def trusting(certificate):
+    """The TLS context of a client that trusts the service."""
+    return ssl.create_default_context(cafile=certificate[0])
 
 
 @pytest.fixture(scope="module")
-def tls_service(tmp_path_factory, certificate, trusting):
+def tls_service(tmp_path_factory, certificate):
     folder = tmp_path_factory.mktemp("tls")
     url = f"https://127.0.0.1:{free_port()}"
     options = tls_options(certificate)
     environment = service_environment(folder)
-    with serving(environment, folder, *options, url=url, verify=trusting) as service:
+    with serving(environment, folder, *options, url=url, verify=trusting(certificate)) as service:
         yield service
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_service_accepts_tls_connections(tls_service, authority, version):
-    trusting = ssl.create_default_context(cafile=str(authority / "ca.pem"))
-    trusting.minimum_version = trusting.maximum_version = version
-    with httpx.Client(base_url=tls_service.url, verify=trusting, headers=HEADERS) as http:
+def test_service_accepts_tls_connections(tls_service, certificate, version):
+    context = trusting(certificate)
+    context.minimum_version = context.maximum_version = version
+    with httpx.Client(base_url=tls_service.url, verify=context, headers=HEADERS) as http:
         created = http.post(
             "/resource_providers",
             json={"name": f"host {version.name}"},
@@ -208,42 +183,26 @@ def test_service_accepts_tls_connections(tls_service, authority, version):
 
 @pytest.mark.slow
 def test_clients_without_a_certificate_are_refused_where_one_is_required(
-    environment, tmp_path, url, authority, certificate, trusting
+    environment, tmp_path, url, certificate
 ):
     url = url.replace("http:", "https:")
-    known = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    known = trusting(certificate)
     known.load_cert_chain(*certificate)
-    options = [*tls_options(certificate), f"--tls-client-ca={authority / 'ca.pem'}"]
+    options = [*tls_options(certificate), f"--tls-client-ca={certificate[0]}"]
     with serving(environment, tmp_path, *options, url=url, verify=known):
         assert httpx.get(url, verify=known).status_code == 200
         with pytest.raises(httpx.HTTPError):
-            httpx.get(url, verify=trusting)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--tls-certificate=/nowhere.pem"], "--tls-key"),
-        (["--unix-socket=/nowhere/placement.sock"], "folder"),
-        (["--unix-socket=/etc/passwd"], "not a socket"),
-        (["--worker-lifetime=1"], "60"),
-    ],
-    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
-)
-def test_invalid_serve_options_are_reported_in_one_line(
-    environment, monkeypatch, options, message
-):
-    monkeypatch.setattr(master, "run_master", lambda *_: pytest.fail("the service was started"))
-    assert message in refused(environment, "serve", f"--port={free_port()}", *options)
+            httpx.get(url, verify=trusting(certificate))
 
 
 @pytest.mark.slow
 def test_traditional_tls_key_works_and_mismatched_key_is_refused(
-    environment, tmp_path, certificate, authority
+    environment, tmp_path, certificate
 ):
-    old = tmp_path / "old.pem"
+    old, other = tmp_path / "old.pem", tmp_path / "other.pem"
+    run_openssl("genpkey", "-algorithm", "RSA", "-out", other)
     run_openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
-    wrong = tls_options((certificate[0], authority / "ca.key"))
+    wrong = tls_options((certificate[0], other))
     missing = tls_options((certificate[0], "/nowhere.pem"))
     for options, message in ((wrong, "mismatch"), (missing, "No such file")):
         text = refused(environment, "serve", f"--port={free_port()}", *options)
@@ -275,8 +234,14 @@ def test_lost_loader_is_replaced_without_losing_a_request(shared_service, number
 def test_worker_forked_after_changes_shows_them(shared_service):
     service = shared_service
     before, (loaded,) = service.await_workers(2), service.processes(LOADER_NAME)
-    for name in ("first", "second"):
-        add_host(service.url, name)
+    with Client(service.url, "admin") as client:
+        for name in ("first", "second"):
+            entry = {
+                "name": name,
+                "uuid": str(uuid.uuid4()),
+                "inventories": {"VCPU": {"total": 1}},
+            }
+            client.apply_providers([entry])
     for worker in before:
         worker.kill()
     candidates_url = f"{service.url}/allocation_candidates?resources=VCPU:1"
@@ -286,56 +251,44 @@ def test_worker_forked_after_changes_shows_them(shared_service):
     assert service.processes(LOADER_NAME) == [loaded]
 
 
-class FakeSystemd:
-    """Listens where systemd would.
+@pytest.fixture
+def systemd(tmp_path):
+    """A socket that listens where systemd would."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify.sock"))
+        listener.settimeout(120)
+        yield listener
 
-    Attributes:
-        path: The socket.
-    """
 
-    def __init__(self, folder):
-        self.path = folder / "notify.sock"
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(str(self.path))
-        self._socket.settimeout(120)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._socket.close()
-
-    def next(self):
-        """The suggestions of names and values."""
-        text = self._socket.recv(4096).decode()
-        return dict(line.split("=", 1) for line in text.splitlines())
+def next_notice(systemd):
+    """The names and values that the service sends next."""
+    return dict(line.split("=", 1) for line in systemd.recv(4096).decode().splitlines())
 
 
 @pytest.mark.slow
-def test_systemd_is_notified_and_sigterm_stops_cleanly(tmp_path, url):
-    with FakeSystemd(tmp_path) as systemd:
-        environment = service_environment(tmp_path, NOTIFY_SOCKET=str(systemd.path))
-        with serving(environment, tmp_path, url=url) as service:
-            assert systemd.next()["READY"] == "1"
-            line = re.search(r"INFO treeclaim.wsgi \[-\] (.*)", service.log.read_text())[1]
-            assert re.fullmatch(
-                r"Treeclaim \S+ on sqlite, authentication noauth2, workers 1 x 32 threads, "
-                r"0 providers loaded in [0-9.]+ s",
-                line,
-            )
-            service.send(signal.SIGHUP)
-            assert systemd.next().keys() == {"RELOADING", "MONOTONIC_USEC"}
-            assert systemd.next()["READY"] == "1"
-            # Idle, with a connection that is kept open.
-            with httpx.Client() as http:
-                assert http.get(url).status_code == 200
-                process = service.process
-                service.send(signal.SIGTERM)
-                assert systemd.next() == {"STOPPING": "1"}
-                assert process.wait(timeout=20) == 0
-        lines = service.log.read_text().splitlines()
-        form = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ [A-Z]+ [a-z._]+ \[.*?\] ")
-        assert [line for line in lines if not form.match(line)] == []
+def test_systemd_is_notified_and_sigterm_stops_cleanly(tmp_path, url, systemd):
+    environment = service_environment(tmp_path, NOTIFY_SOCKET=systemd.getsockname())
+    with serving(environment, tmp_path, url=url) as service:
+        assert next_notice(systemd)["READY"] == "1"
+        line = re.search(r"INFO treeclaim.wsgi \[-\] (.*)", service.log.read_text())[1]
+        assert re.fullmatch(
+            r"Treeclaim \S+ on sqlite, authentication noauth2, workers 1 x 32 threads, "
+            r"0 providers loaded in [0-9.]+ s",
+            line,
+        )
+        service.send(signal.SIGHUP)
+        assert next_notice(systemd).keys() == {"RELOADING", "MONOTONIC_USEC"}
+        assert next_notice(systemd)["READY"] == "1"
+        # Idle, with a connection that is kept open.
+        with httpx.Client() as http:
+            assert http.get(url).status_code == 200
+            process = service.process
+            service.send(signal.SIGTERM)
+            assert next_notice(systemd) == {"STOPPING": "1"}
+            assert process.wait(timeout=20) == 0
+    lines = service.log.read_text().splitlines()
+    form = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ [A-Z]+ [a-z._]+ \[.*?\] ")
+    assert [line for line in lines if not form.match(line)] == []
 
 
 @pytest.mark.slow
@@ -360,11 +313,3 @@ def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, 
         before = service.workers()
         service.await_workers(1, before)
         assert httpx.get(url, timeout=60).status_code == 200
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("host", ["0.0.0.0", "placement.example"])
-def test_noauth2_refuses_public_addresses(environment, host):
-    message = refused(environment, "serve", "--host", host, "--port", str(free_port()))
-    assert "--allow-noauth2" in message
-    assert host in message

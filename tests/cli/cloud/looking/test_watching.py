@@ -2,10 +2,8 @@
 """`treeclaim watch` as a person, or a script, runs it."""
 
 import json
-import queue
 import signal
 import subprocess
-import threading
 import uuid
 from contextlib import contextmanager
 
@@ -15,8 +13,6 @@ from tests.cli.services import refused, served
 from tests.servers import TREECLAIM
 from treeclaim.model.parts import Part
 
-_SECONDS = 60
-
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
@@ -25,41 +21,16 @@ def environment(tmp_path_factory):
         yield variables
 
 
-class Watcher:
-    """A command that watches; what it prints is read as it comes.
-
-    Attributes:
-        process: It.
-    """
-
-    def __init__(self, environment, *options):
-        self.process = subprocess.Popen(
-            [*TREECLAIM, "watch", *options],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._lines = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self._lines.put(line.rstrip("\n"))
-
-    def line(self):
-        return self._lines.get(timeout=_SECONDS)
-
-
 @contextmanager
 def watching(environment, *options):
     """A command that watches, ended in the end."""
-    watcher = Watcher(environment, *options)
-    try:
-        yield watcher
-    finally:
-        watcher.process.kill()
-        watcher.process.communicate()
+    command = [*TREECLAIM, "watch", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as watcher:
+        try:
+            yield watcher
+        finally:
+            watcher.kill()
 
 
 def cursor_of(client):
@@ -84,35 +55,33 @@ def stock(client, provider, generation):
 def test_watch_prints_one_line_per_change_until_ctrl_c(environment, client):
     with watching(environment, "--since", cursor_of(client)) as watcher:
         provider = add(client)
-        assert (
-            watcher.line()
-            == f"{provider} 0 {','.join(part.word for part in Part)} host {provider}"
-        )
+        words = ",".join(part.word for part in Part)
+        assert watcher.stdout.readline() == f"{provider} 0 {words} host {provider}\n"
         stock(client, provider, 0)
-        assert watcher.line() == f"{provider} 1 inventories host {provider}"
+        assert watcher.stdout.readline() == f"{provider} 1 inventories host {provider}\n"
         client.call("PUT", f"/traits/CUSTOM_{uuid.uuid4().hex.upper()}")
-        assert watcher.line() == "catalogue"
+        assert watcher.stdout.readline() == "catalogue\n"
         client.call("DELETE", f"/resource_providers/{provider}")
-        assert watcher.line() == f"{provider} deleted"
-        watcher.process.send_signal(signal.SIGINT)
-        code = watcher.process.wait(_SECONDS)
-        assert code == 130
-        assert "Traceback" not in watcher.process.stderr.read()
+        assert watcher.stdout.readline() == f"{provider} deleted\n"
+        watcher.send_signal(signal.SIGINT)
+        _, errors = watcher.communicate(timeout=60)
+        assert watcher.returncode == 130
+        assert "Traceback" not in errors
 
 
 @pytest.mark.slow
 def test_json_change_has_the_cursor_for_a_later_watch(environment, client):
     with watching(environment, "-f", "json", "--since", cursor_of(client)) as watcher:
         provider = add(client)
-        first = json.loads(watcher.line())
+        first = json.loads(watcher.stdout.readline())
         assert [change["uuid"] for change in first["changes"]] == [provider]
         assert (first["changes"][0]["generation"], first["catalogue"]) == (0, False)
     stock(client, provider, 0)
     with watching(environment, "-f", "json", "--since", first["cursor"]) as watcher:
-        [change] = json.loads(watcher.line())["changes"]
+        [change] = json.loads(watcher.stdout.readline())["changes"]
         assert change == {"uuid": provider, "generation": 1, "what": ["inventories"]}
         client.call("DELETE", f"/resource_providers/{provider}")
-        [change] = json.loads(watcher.line())["changes"]
+        [change] = json.loads(watcher.stdout.readline())["changes"]
         assert change == {"uuid": provider, "deleted": True}
 
 
@@ -126,7 +95,7 @@ def test_watch_shows_only_the_named_trees(environment, client):
     with watching(environment, *options) as watcher:
         stock(client, other_root, 0)
         stock(client, child, 0)
-        assert watcher.line() == f"{child} 1 inventories host {child}"
+        assert watcher.stdout.readline() == f"{child} 1 inventories host {child}\n"
 
 
 @pytest.mark.parametrize("cursor", ["nonsense!", "AQAAAAAAAAAA"])
