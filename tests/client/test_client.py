@@ -37,16 +37,20 @@ def held(client, consumer):
     return {provider: allocation["resources"] for provider, allocation in allocations.items()}
 
 
-def client_at(application):
-    adapter = InProcess(client_of(application))
-    return Client(adapter=adapter), adapter
+@pytest.fixture
+def adapter(application):
+    return InProcess(client_of(application))
+
+
+@pytest.fixture
+def client(adapter):
+    return Client(adapter=adapter)
 
 
 CANDIDATE = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
 
 
-def test_a_candidate_is_claimed_and_released(application):
-    client, _ = client_at(application)
+def test_a_candidate_is_claimed_and_released(client):
     (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
     consumer = str(uuid.uuid4())
     client.claim(consumer, candidate, **WHO)
@@ -57,15 +61,13 @@ def test_a_candidate_is_claimed_and_released(application):
     assert client.release(consumer) is False
 
 
-def test_a_consumer_may_have_no_type(application):
-    client, _ = client_at(application)
+def test_a_consumer_may_have_no_type(client):
     consumer = str(uuid.uuid4())
     client.claim(consumer, CANDIDATE, project_id="p", user_id="u", consumer_type=None)
     assert client.get(f"/allocations/{consumer}")["consumer_type"] == "unknown"
 
 
-def test_unsupported_features_are_refused_before_sending(application):
-    _, adapter = client_at(application)
+def test_unsupported_features_are_refused_before_sending(adapter):
     client = Client(adapter=WithoutExtension(adapter))
     with pytest.raises(
         UnsupportedFeatureError,
@@ -77,36 +79,29 @@ def test_unsupported_features_are_refused_before_sending(application):
     assert adapter.sent == []
 
 
-def test_server_with_too_old_version_is_refused(application):
-    _, adapter = client_at(application)
+def test_server_with_too_old_version_is_refused(adapter):
     client = Client(adapter=WithoutExtension(adapter, "1.38"))
     with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.39, .* 1\.38 only"):
         client.candidates("resources=VCPU:1")
     assert adapter.sent == []
 
 
-def test_extension_header_is_sent_when_needed(application):
-    client, _ = client_at(application)
+def test_extension_header_is_sent_when_needed(client):
     assert client.extension == ExtensionFeature.ALL
     assert client.explain("resources=VCPU:100")["feasible"] is False
     assert client.candidates("resources=VCPU:3&can_split=VCPU")["allocation_requests"]
 
 
-def test_conflicting_claim_is_retried(application):
-    client, adapter = client_at(application)
+def test_conflicting_claim_is_retried(application, client, adapter):
     consumer = str(uuid.uuid4())
-    rival, _ = client_at(application)
+    rival = Client(adapter=InProcess(client_of(application)))
     conflicts = [1, 2]
 
     def interfere(method, path):
         if method == "PUT" and conflicts:
             amount = conflicts.pop()
-            rival.claim(
-                consumer,
-                {"allocations": {HOST: {"resources": {"VCPU": amount}}}},
-                replace=True,
-                **WHO,
-            )
+            candidate = {"allocations": {HOST: {"resources": {"VCPU": amount}}}}
+            rival.claim(consumer, candidate, replace=True, project_id="p", user_id="u")
 
     adapter.before = interfere
     client.claim(consumer, CANDIDATE, replace=True, **WHO)
@@ -114,8 +109,7 @@ def test_conflicting_claim_is_retried(application):
     assert [method for method, _ in adapter.sent].count("PUT") == 3
 
 
-def test_claim_without_room_is_not_retried(application):
-    client, adapter = client_at(application)
+def test_claim_without_room_is_not_retried(client, adapter):
     with pytest.raises(ClientError, match="409"):
         client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)
     assert [method for method, _ in adapter.sent].count("PUT") == 1
@@ -130,8 +124,7 @@ def test_foreign_endpoint_raises_client_error():
         Client(adapter=Elsewhere()).candidates("resources=VCPU:1")
 
 
-def test_a_claim_keeps_its_query_as_the_request(application):
-    client, _ = client_at(application)
+def test_a_claim_keeps_its_query_as_the_request(client):
     query = "resources=VCPU:2"
     (candidate,) = client.candidates(query)["allocation_requests"]
     for request in (query, [query], CandidateQuery.parsed(query)):
@@ -142,14 +135,13 @@ def test_a_claim_keeps_its_query_as_the_request(application):
         client.release(consumer)
 
 
-def test_stored_request_omits_holds_and_needs_the_extension(application):
-    client, _ = client_at(application)
+def test_stored_request_omits_holds_and_needs_the_extension(client):
     consumer = str(uuid.uuid4())
     query = "resources=VCPU:2&from_holds=" + str(uuid.uuid4())
     client.claim(consumer, CANDIDATE, request=query, **WHO)
     document = client.call("GET", f"/allocations/{consumer}", extended=True)
     assert document["request"] == ["resources=VCPU:2"]
-    without = Client(adapter=WithoutExtension(client_at(application)[1]))
+    without = Client(adapter=WithoutExtension(client._adapter))
     without.claim(
         consumer, CANDIDATE, request="resources=VCPU:2", replace=True, project_id="p", user_id="u"
     )
@@ -159,8 +151,7 @@ def test_stored_request_omits_holds_and_needs_the_extension(application):
     assert document["request"] is None
 
 
-def test_second_claim_of_a_consumer_requires_replace(application):
-    client, _ = client_at(application)
+def test_second_claim_of_a_consumer_requires_replace(client):
     consumer = str(uuid.uuid4())
     client.claim(consumer, CANDIDATE, **WHO)
     with pytest.raises(ConsumerExistsError):
@@ -169,8 +160,9 @@ def test_second_claim_of_a_consumer_requires_replace(application):
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_claim_with_lost_response_is_repeated_after_its_outcome_is_read(application, is_committed):
-    client, adapter = client_at(application)
+def test_claim_with_lost_response_is_repeated_after_its_outcome_is_read(
+    client, adapter, is_committed
+):
     consumer = str(uuid.uuid4())
     inner, sent = adapter.send, []
 

@@ -8,7 +8,7 @@ from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.client.loading import apply_plan, apply_topology, make_plan
 from treeclaim.client.provider_batches import Action
-from treeclaim.client.topology import TopologyError, read_topology
+from treeclaim.client.topology import TopologyError, parse_topology
 
 
 @pytest.fixture
@@ -17,27 +17,25 @@ def client(fresh_service):
     return Client(adapter=InProcess(fresh_service()))
 
 
-def topology(tmp_path, text):
-    path = tmp_path / "topology.yaml"
-    path.write_text(text)
-    return read_topology(path)
+def topology(text):
+    return parse_topology(text, "file")
 
 
-def test_a_server_without_the_extension_is_refused_before_anything_is_sent(client, tmp_path):
+def test_a_server_without_the_extension_is_refused_before_anything_is_sent(client):
     without = Client(adapter=WithoutExtension(client._adapter))
     with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
-        apply_topology(without, topology(tmp_path, "providers: [{name: a}]"))
+        apply_topology(without, topology("providers: [{name: a}]"))
     assert client._adapter.sent == []
 
 
-def test_trees_are_written_atomically_and_independently(client, tmp_path):
+def test_trees_are_written_atomically_and_independently(client):
     text = """
 providers:
   - {name: a, children: [{name: a-1}]}
   - {name: b, children: [{name: b-1, inventories: {VCPU: 8}}, {name: b-2}]}
   - {name: c}
 """
-    plan = make_plan(client, topology(tmp_path, text))
+    plan = make_plan(client, topology(text))
     client.call("POST", "/resource_providers", json={"name": "b-1"})
     promised = apply_plan(client, plan, dry_run=True)
     assert len(client.providers()) == 1
@@ -52,13 +50,13 @@ providers:
     assert {row["name"] for row in client.providers()} == {"a", "a-1", "b-1", "c"}
 
 
-def test_trees_beyond_the_batch_size_are_loaded(client, tmp_path):
+def test_trees_beyond_the_batch_size_are_loaded(client):
     text = """
 providers:
   - {name: large, children: [{name: "child-{n}", count: 1100, traits: [CUSTOM_X]}]}
   - {name: "host-{n}", count: 1200, aggregates: [g], children: [{name: "{parent}-numa"}]}
 """
-    planned = topology(tmp_path, text)
+    planned = topology(text)
     outcome = apply_topology(client, planned)
     assert (len(outcome.names(Action.CREATE)), outcome.refused) == (1101 + 2400, [])
     assert len(apply_topology(client, planned).names(Action.KEEP)) == 1101 + 2400
@@ -67,24 +65,24 @@ providers:
 ALL_RESERVED = "providers: [{name: a, inventories: {VCPU: {total: 8, reserved: 8}}}]"
 
 
-def test_all_of_an_inventory_may_be_reserved(client, tmp_path):
-    apply_topology(client, topology(tmp_path, "providers: [{name: a, inventories: {VCPU: 8}}]"))
+def test_all_of_an_inventory_may_be_reserved(client):
+    apply_topology(client, topology("providers: [{name: a, inventories: {VCPU: 8}}]"))
     for text in (ALL_RESERVED, ALL_RESERVED.replace("total: 8, ", "")):
-        planned = topology(tmp_path, text)
+        planned = topology(text)
         assert not apply_topology(client, planned).refused
         assert apply_topology(client, planned).names(Action.KEEP) == ["a"]
     (a,) = client.providers(name="a")
     held = client.get(f"/resource_providers/{a['uuid']}/inventories")["inventories"]["VCPU"]
     assert (held["total"], held["reserved"]) == (8, 8)
     too_much = "providers: [{name: a, inventories: {VCPU: {reserved: 9}}}]"
-    (refused,) = apply_topology(client, topology(tmp_path, too_much)).refused
+    (refused,) = apply_topology(client, topology(too_much)).refused
     assert refused.startswith("a (line 1): ")
 
 
-def test_field_that_returns_to_its_default_is_shown_with_both_values(client, tmp_path):
+def test_field_that_returns_to_its_default_is_shown_with_both_values(client):
     text = "providers: [{name: a, inventories: {VCPU: {total: 8, allocation_ratio: RATIO}}}]"
-    apply_topology(client, topology(tmp_path, text.replace("RATIO", "4.0")))
-    (change,) = make_plan(client, topology(tmp_path, text.replace("RATIO", "1.0"))).changes
+    apply_topology(client, topology(text.replace("RATIO", "4.0")))
+    (change,) = make_plan(client, topology(text.replace("RATIO", "1.0"))).changes
     assert [str(field) for field in change.fields({})] == [
         "~ inventories.VCPU.allocation_ratio: 4.0 → 1.0"
     ]
@@ -105,10 +103,10 @@ providers:
 """
 
 
-def test_deletions_run_last_with_children_before_parents(client, tmp_path):
-    apply_topology(client, topology(tmp_path, FAMILY))
+def test_deletions_run_last_with_children_before_parents(client):
+    apply_topology(client, topology(FAMILY))
     uuids = {row["uuid"]: row["name"] for row in client.providers()}
-    planned = topology(tmp_path, SMALLER)
+    planned = topology(SMALLER)
     plan = make_plan(client, planned, prune=True)
     assert [change.after.name for change in plan.changes if change.wanted is None] == [
         "last",
@@ -127,7 +125,7 @@ def test_deletions_run_last_with_children_before_parents(client, tmp_path):
     assert set(again.names(Action.KEEP)) == {"staying", "top", "new", "newer"}
 
 
-def test_cycle_is_reported_only_for_its_members_beside_other_errors(client, tmp_path):
+def test_cycle_is_reported_only_for_its_members_beside_other_errors(client):
     text = """
 providers:
   - {name: a, parent: b}
@@ -139,7 +137,7 @@ providers:
   - {name: twice, traits: [lower]}
 """
     with pytest.raises(TopologyError) as caught:
-        make_plan(client, topology(tmp_path, text))
+        make_plan(client, topology(text))
     problems = caught.value.problems
     assert [(problem.line, problem.text.split(":")[0]) for problem in problems] == [
         (3, "'a' would be below itself"),
@@ -151,19 +149,19 @@ providers:
     ]
 
 
-def test_concurrent_changes_are_kept(client, tmp_path):
+def test_concurrent_changes_are_kept(client):
     """The provider's generation changes twice between reading and writing."""
-    apply_topology(client, topology(tmp_path, "providers: [{name: a, traits: [CUSTOM_OLD]}]"))
+    apply_topology(client, topology("providers: [{name: a, traits: [CUSTOM_OLD]}]"))
     rival = Client(adapter=InProcess(client._adapter._http))
     changes = ["CUSTOM_OTHER_1", "CUSTOM_OTHER_2"]
 
     def change(method, path):
         if (method, path) == ("POST", "/treeclaim/providers") and changes:
             text = f"providers: [{{name: a, traits: [{changes.pop()}]}}]"
-            apply_topology(rival, topology(tmp_path, text))
+            apply_topology(rival, topology(text))
 
     client._adapter.before = change
-    apply_topology(client, topology(tmp_path, "providers: [{name: a, traits: [CUSTOM_NEW]}]"))
+    apply_topology(client, topology("providers: [{name: a, traits: [CUSTOM_NEW]}]"))
     (row,) = client.provider_states(["traits"])
     foreign = {"CUSTOM_OTHER_1", "CUSTOM_OTHER_2"}
     assert set(row["traits"]) == {"CUSTOM_NEW", "CUSTOM_OLD", *foreign}

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.api.raw import send
+from tests.bodies import claim_of
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
 from treeclaim.client.loading import apply_topology
@@ -51,7 +52,7 @@ class Card:
             for number, place in enumerate(self.places)
         }
         self.claims = {
-            (profile, begin): claim_of(uuids[f"gpu_{profile}_at{begin}"], profile)
+            (profile, begin): claim_on(uuids[f"gpu_{profile}_at{begin}"], profile)
             for profile, begin in self.places
         }
 
@@ -83,17 +84,10 @@ def media_of(profile):
     return {"media"} if profile.endswith("+me") else set()
 
 
-def claim_of(provider, profile):
-    """The request that claims one partition."""
+def claim_on(provider, profile):
+    """The body that claims one partition."""
     name = f"CUSTOM_MIG_{profile.upper().replace('.', '_').replace('+', '_')}"
-    body = {
-        "allocations": {provider: {"resources": {name: 1}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
-    return json.dumps(body).encode()
+    return json.dumps(claim_of({provider: {"resources": {name: 1}}})).encode()
 
 
 def independent(places):

@@ -116,10 +116,10 @@ def test_vendored_libraries_match_the_registry():
         assert (STATIC / "vendor" / f"LICENSE.{entry['package']}").is_file()
 
 
-def test_generated_query_parameters_are_current():
-    anew = "write it anew with `make generated`"
-    assert generated.PARAMETERS.read_text() == generated.parameters(), anew
-
-
-def test_generated_provider_parts_are_current():
-    assert generated.PARTS.read_text() == generated.parts(), "write it anew with `make generated`"
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [(generated.PARAMETERS, generated.parameters), (generated.PARTS, generated.parts)],
+    ids=["query parameters", "provider parts"],
+)
+def test_generated_files_are_current(file, text):
+    assert file.read_text() == text(), "write it anew with `make generated`"

@@ -72,13 +72,6 @@ def test_stock_placement_conf_is_accepted(tmp_path):
     assert "PLACEMENT_DBPASS@controller" in loaded.database.url
 
 
-def test_check_shows_keystone_options_without_secrets(environment, tmp_path):
-    (tmp_path / "placement.conf").write_text(STOCK)
-    shown = call(environment, "config", "check").stdout
-    assert "[keystone_authtoken]/auth_url" in shown
-    assert "PLACEMENT_PASS" not in shown
-
-
 def test_check_shows_values_with_their_sources(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\nmax_allocation_candidates = 7\n[nobody]\nknows = this\n")

@@ -24,9 +24,13 @@ def environment(tmp_path_factory):
 @contextmanager
 def watching(environment, *options):
     """A command that watches, ended in the end."""
-    command = [*TREECLAIM, "watch", *options]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=environment, text=True, **pipes) as watcher:
+    with subprocess.Popen(
+        [*TREECLAIM, "watch", *options],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as watcher:
         try:
             yield watcher
         finally:
