@@ -94,26 +94,22 @@ ENDLESS = f"/allocation_candidates?{GROUPS}&group_policy=none"
 """Sixty children for each of six groups."""
 
 
-class Memory:
-    """Watches the memory of a server's processes, shared pages counted once."""
+@contextmanager
+def watched_memory(process):
+    """Yield a list of the bytes of a server's processes, shared pages counted once, measured during a block."""
+    sizes, ended = [memory_of(process)], threading.Event()
 
-    def __init__(self, process):
-        self.most = 0
-        self._process = process
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+    def watch():
+        while not ended.wait(LOOK_SECONDS):
+            sizes.append(memory_of(process))
 
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._ended.set()
-        self._thread.join()
-
-    def _watch(self):
-        while not self._ended.wait(LOOK_SECONDS):
-            self.most = max(self.most, memory_of(self._process))
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield sizes
+    finally:
+        ended.set()
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -240,12 +236,11 @@ Children have a budget of their own."""
 def test_attack_is_refused_within_memory_while_others_are_answered(
     place, attack, refusals, megabytes
 ):
-    before = memory_of(place.process)
-    with Memory(place.process) as memory:
+    with watched_memory(place.process) as sizes:
         with attack(place) as outcomes:
             others_are_answered(place)
         # On a slow machine some are told to come again later, but never all.
         assert set(outcomes) & refusals, Counter(outcomes)
         assert set(outcomes) <= refusals | {503}, Counter(outcomes)
-    assert memory.most - before < megabytes * MEGABYTE
+    assert max(sizes) - sizes[0] < megabytes * MEGABYTE
     others_are_answered(place, rounds=1)

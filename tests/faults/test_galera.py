@@ -230,6 +230,10 @@ def claiming(*arguments):
     return allocations.write_request, ClaimRequest([claim_of(*arguments)])
 
 
+def stocking(provider, **inventories):
+    return providers.write_inventories, provider, inventories
+
+
 def moving(cloud, name, parent):
     move = partial(providers.update, name=name, parent=cloud[parent], may_reparent=True)
     return move, cloud[name]
@@ -260,21 +264,12 @@ PAIRS = {
     # The tree stays the same, so no row of the card is written.
     "consumption and move of an ancestor": (
         ConsumptionError,
-        lambda cloud: (
-            providers.write_inventories,
-            cloud["card"],
-            {"VGPU": consuming(cloud)},
-            0,
-        ),
+        lambda cloud: stocking(cloud["card"], VGPU=consuming(cloud)),
         lambda cloud: moving(cloud, "slot", "root"),
     ),
     "inventory and deletion of its class": (
         ResourceClassNotFoundError,
-        lambda cloud: (
-            providers.write_inventories,
-            cloud["card"],
-            {"CUSTOM_GOLD": Inventory(8)},
-        ),
+        lambda cloud: stocking(cloud["card"], CUSTOM_GOLD=Inventory(8)),
         lambda _: (resource_classes.delete, "CUSTOM_GOLD"),
     ),
     "aggregates and deletion of their provider": (

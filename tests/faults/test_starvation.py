@@ -24,20 +24,20 @@ from tests.servers import TREECLAIM, answers, eventually, service_environment
 
 pytestmark = pytest.mark.slow
 
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 REFUSED = {500, 503}
 
 
 def works(client):
     """Return whether a write, a read from memory and a search get responses."""
     name = str(uuid.uuid4())
-    inventory = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    host = {"name": name, "uuid": name, "inventories": {"VCPU": {"total": 4}}}
     answers = [
-        client.post("/resource_providers", json={"name": name, "uuid": name}),
-        client.put(f"/resource_providers/{name}/inventories", json=inventory),
+        client.post("/treeclaim/providers", json={"providers": [host]}, headers=EXTENDED),
         client.get(f"/resource_providers?name={name}"),
         client.get(f"/allocation_candidates?resources=VCPU:4&in_tree={name}"),
     ]
-    return all(answer.status_code == 200 for answer in answers) and answers[3].json()[
+    return all(answer.is_success for answer in answers) and answers[2].json()[
         "provider_summaries"
     ].keys() == {name}
 

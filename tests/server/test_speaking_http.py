@@ -59,20 +59,21 @@ def test_environment_follows_wsgi():
     assert "CONTENT_LENGTH" not in environment
 
 
-@pytest.mark.parametrize("method", ["GET", "MADE-UP", "CONNECT", "QUERY"])
-def test_any_method_reaches_the_application(method):
+@pytest.mark.parametrize(
+    ("line", "method", "query"),
+    [
+        ("GET /x HTTP/1.1", "GET", ""),
+        ("MADE-UP /x HTTP/1.1", "MADE-UP", ""),
+        ("CONNECT /x HTTP/1.1", "CONNECT", ""),
+        ("GET HTTP://elsewhere:1/x?b HTTP/1.1", "GET", "b"),
+    ],
+)
+def test_any_method_and_absolute_urls_reach_the_application(line, method, query):
     echo = Echo()
     with running(echo) as server:
-        assert server.ask(asked(f"{method} /x HTTP/1.1", "Host: a")).status == 200
-    assert echo.environment["REQUEST_METHOD"] == method
-    assert echo.environment["PATH_INFO"] == "/x"
-
-
-def test_absolute_url_is_reduced_to_its_path():
-    echo = Echo()
-    with running(echo) as server:
-        server.ask(asked("GET HTTP://elsewhere:1/a?b HTTP/1.1", "Host: a"))
-    assert (echo.environment["PATH_INFO"], echo.environment["QUERY_STRING"]) == ("/a", "b")
+        assert server.ask(asked(line, "Host: a")).status == 200
+    names = ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING")
+    assert tuple(echo.environment[name] for name in names) == (method, "/x", query)
 
 
 def test_maximum_number_of_headers_is_read_at_any_split():
