@@ -4,16 +4,10 @@
 from tests.resources import MISSING
 
 REASONS = (
-    "SQLite has no server",
-    "SQLite has one kind of transaction",
     "SQLite has one lock",
     "SQLite has one writer at a time",
     "PostgreSQL lets everybody wait without end",
-    "collations of tables are MariaDB's",
     "one writes at a time",
-    "plans are read from PostgreSQL",
-    "rows that are read are counted by MariaDB",
-    "sessions of PostgreSQL keep their plans",
     "the database has no cheap number",
     "this Python has no shared library, which mod_wsgi could load",
 )

@@ -75,7 +75,7 @@ def test_lists_and_times_are_parameters(store):
     by_names = "SELECT external_id FROM projects WHERE external_id IN :names AND created_at <= :at"
     find = CompiledStatement(FOUND)
 
-    def found(statement, **values):
+    def select_names(statement, **values):
         return {row.external_id for row in transaction.rows(statement, **values)}
 
     with store.engine.begin() as connection:
@@ -83,9 +83,9 @@ def test_lists_and_times_are_parameters(store):
         for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
             wanted = names[:length]
             for at, count in ((AT, length), (AT - dt.timedelta(seconds=1), 0)):
-                assert found(by_names, names=wanted, at=at) == set(names[:count])
+                assert select_names(by_names, names=wanted, at=at) == set(names[:count])
             for others in ([], names[1:2], names[:5:2]):
-                assert found(find, names=wanted, others=others) == set(wanted) - set(others)
+                assert select_names(find, names=wanted, others=others) == set(wanted) - set(others)
 
 
 @pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])

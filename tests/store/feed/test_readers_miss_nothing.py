@@ -18,22 +18,35 @@ from tests.store.feed.worlds_of_readers import (
 )
 from tests.tiers import examples
 
-HAPPENINGS = (
-    *(
-        "stock",
-        "describe",
-        "claim",
-        "claim",
-        "claim",
-        "move",
-        "release",
-        "claim_without_amounts",
-    ),
-    *("read", "read", "change", "change", "change", "replace", "trait"),
-    *("restart", "age", "prune_everything", "prune_old", "backup", "restore"),
-    *("read_torn", "load_torn", "read_torn_as_client", "read_as_client"),
-    *("reset_feed", "make_anew"),
-)
+HAPPENINGS = [
+    "stock",
+    "describe",
+    "claim",
+    "claim",
+    "claim",
+    "move",
+    "release",
+    "claim_without_amounts",
+    "read",
+    "read",
+    "change",
+    "change",
+    "change",
+    "replace",
+    "trait",
+    "restart",
+    "age",
+    "prune_everything",
+    "prune_old",
+    "backup",
+    "restore",
+    "read_torn",
+    "load_torn",
+    "read_torn_as_client",
+    "read_as_client",
+    "reset_feed",
+    "make_anew",
+]
 OTHER_HISTORIES = {"restore", "reset_feed", "make_anew"}
 """After these, each reader may load everything."""
 STORIES = st.lists(
@@ -55,10 +68,11 @@ def world(request, tmp_path):
         yield made
 
 
-def tell(world, *story):
-    """Let things happen in this order: names of what a world can do, each with two numbers."""
-    for name, writer, which in story:
-        getattr(world, name)(writer, which)
+def tell(world, story):
+    """Let things happen in this order: names of what a world can do, each with two numbers or with zeros."""
+    for happening in story.split(", "):
+        name, writer, which = [*happening.split(), "0", "0"][:3]
+        getattr(world, name)(int(writer), int(which))
 
 
 def everybody_is_current(world):
@@ -72,7 +86,7 @@ def live_through(world, story):
     close_by = Reader(world.onlooker)
     world.must_be_current(close_by)
     for name, writer, which in story:
-        tell(world, (name, writer, which))
+        getattr(world, name)(writer, which)
         assert name in OTHER_HISTORIES or not close_by.catch_up(), name
         world.must_be_current(close_by)
     everybody_is_current(world)
@@ -96,52 +110,32 @@ def test_random_histories_leave_no_reader_behind(kind, tmp_path):
         every_story()
 
 
-PRUNE, READ = ("prune_everything", 2, 0), ("read", 0, 0)
+PRUNE = "prune_everything 2"
 STORIES_BY_HAND = {
-    "unread rows are pruned": [
-        *[("create", 0, 0), READ, ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0)],
-        ("prune_old", 2, 0),
-    ],
-    "everything is pruned": [*[("create", 0, 0), PRUNE, READ, ("create", 1, 1), PRUNE, PRUNE]],
-    "a position decreases": [
-        *[("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), READ, ("restore", 0, 0)],
-    ],
-    "a restore loses the first commit of a shard": [
-        *[("backup", 0, 0), ("create", 1, 0), READ, ("restore", 0, 0)],
-    ],
-    "positions are reached again": [
-        *[("create", 0, 0), ("backup", 0, 0), ("create", 1, 1), ("stock", 1, 1)],
-        *[READ, ("restore", 0, 0), ("create", 1, 2), ("stock", 1, 2)],
-    ],
-    "positions are exceeded": [
-        *[("create", 0, 0), ("backup", 0, 0), ("create", 1, 1), ("stock", 1, 1)],
-        *[READ, ("restore", 0, 0), ("create", 1, 2), ("stock", 1, 2), ("stock", 1, 0)],
-    ],
-    "a restore brings pruned rows back": [
-        *[("create", 0, 0), ("backup", 0, 0), PRUNE, READ, ("restore", 0, 0), ("stock", 0, 0)],
-    ],
-    "positions are exceeded and pruned": [
-        *[("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), READ, ("restore", 0, 0)],
-        *[("create", 0, 1), ("stock", 0, 1), PRUNE],
-    ],
-    "a database is made anew": [
-        *[("create", 0, 0), ("create", 1, 1), READ, ("make_anew", 0, 0)],
-        *[("create", 0, 2), ("create", 1, 3)],
-    ],
-    "a history of prunings is lost": [
-        *[("create", 0, 0), ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0), ("backup", 0, 0)],
-        *[("prune_old", 2, 0), READ, ("restore", 0, 0), ("restart", 1, 0), ("create", 1, 2)],
-        *[PRUNE, PRUNE, PRUNE],
-    ],
-    "rows are changed by hand": [("create", 0, 0), READ, ("reset_feed", 0, 0), ("stock", 0, 0)],
+    "unread rows are pruned": "create, read, create 1 1, age, stock, prune_old 2",
+    "everything is pruned": f"create, {PRUNE}, read, create 1 1, {PRUNE}, {PRUNE}",
+    "a position decreases": "create, backup, stock, read, restore",
+    "a restore loses the first commit of a shard": "backup, create 1, read, restore",
+    "positions are reached again": (
+        "create, backup, create 1 1, stock 1 1, read, restore, create 1 2, stock 1 2"
+    ),
+    "positions are exceeded": (
+        "create, backup, create 1 1, stock 1 1, read, restore, create 1 2, stock 1 2, stock 1"
+    ),
+    "a restore brings pruned rows back": f"create, backup, {PRUNE}, read, restore, stock",
+    "positions are exceeded and pruned": (
+        f"create, backup, stock, read, restore, create 0 1, stock 0 1, {PRUNE}"
+    ),
+    "a database is made anew": "create, create 1 1, read, make_anew, create 0 2, create 1 3",
+    "a history of prunings is lost": (
+        "create, create 1 1, age, stock, backup, prune_old 2, read, restore, restart 1, create 1 2, "
+        f"{PRUNE}, {PRUNE}, {PRUNE}"
+    ),
+    "rows are changed by hand": "create, read, reset_feed, stock",
 } | {
-    f"{name}, view {view}, case {which}": [
-        ("create", 1, 3),
-        READ,
-        ("read_as_client", 0, 0),
-        ("stock", 1, 3),
-        (name, view, which),
-    ]
+    f"{name}, view {view}, case {which}": (
+        f"create 1 3, read, read_as_client, stock 1 3, {name} {view} {which}"
+    )
     for name in ("read_torn", "load_torn", "read_torn_as_client")
     for view in range(4)
     for which in (0, 1)
@@ -150,66 +144,52 @@ STORIES_BY_HAND = {
 
 @pytest.mark.parametrize("name", STORIES_BY_HAND)
 def test_story_leaves_no_reader_behind(world, name):
-    tell(world, *STORIES_BY_HAND[name])
+    tell(world, STORIES_BY_HAND[name])
     everybody_is_current(world)
 
 
 @pytest.mark.parametrize(
     ("story", "is_complete"),
     [
-        (
-            [
-                *[("stock", 0, 0), ("age", 0, 0), ("stock", 0, 0), ("stock", 0, 0)],
-                *[("create", 0, 1), ("prune_old", 2, 0)],
-            ],
-            True,
-        ),
-        ([("create", 1, 1), ("age", 0, 0), ("create", 1, 2), ("prune_old", 2, 0)], True),
-        (
-            [
-                *[("create", 1, 1), ("trait", 1, 1), ("restart", 1, 0), ("create", 1, 2)],
-                ("prune_old", 2, 0),
-            ],
-            False,
-        ),
-        ([("reset_feed", 0, 0)], True),
+        ("stock, age, stock, stock, create 0 1, prune_old 2", True),
+        ("create 1 1, age, create 1 2, prune_old 2", True),
+        ("create 1 1, trait 1 1, restart 1, create 1 2, prune_old 2", False),
+        ("reset_feed", True),
     ],
     ids=["unread rows pruned", "first rows of a shard pruned", "all rows remain", "reset"],
 )
 def test_late_reader_loads_everything_only_if_rows_are_missing(world, story, is_complete):
-    tell(world, ("create", 0, 0), READ, *story)
+    tell(world, f"create, read, {story}")
     assert world.must_be_current(world.readers[0]) is is_complete
-    tell(world, ("stock", 0, 0))
+    tell(world, "stock")
     assert not world.must_be_current(world.readers[0])
 
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_torn_view_is_read_again_without_a_full_load(world, which):
-    tell(world, ("read", 0, which))
+    world.read(0, which)
     assert not world.read_torn(0, which)
     assert world.torn_views == 1
 
 
 def test_feed_does_not_grow_with_prunings(world):
     for number in range(3):
-        tell(world, ("create", 0, 0), ("delete", 0, 0), ("age", 0, 0))
-        tell(world, ("prune_old", number % WRITERS, 0))
+        tell(world, f"create, delete, age, prune_old {number % WRITERS}")
     assert world.copy()["treeclaim_feed"] == []
 
 
 def test_reset_creates_missing_shards(world):
-    tell(world, ("create", 0, 0), ("read", 0, 0))
+    tell(world, "create, read")
     world.put(world.copy() | {"treeclaim_feed_shards": []})
-    tell(world, ("reset_feed", 0, 0), ("create", 0, 1), ("create", 1, 2))
+    tell(world, "reset_feed, create 0 1, create 1 2")
     assert world.must_be_current(world.readers[0])
     assert len(world.load().records()) == 3
 
 
 def test_rows_deleted_by_hand_cause_full_load(world):
-    tell(world, ("create", 0, 0), ("read", 0, 0), ("read_as_client", 0, 0))
-    tell(world, ("stock", 0, 0), ("stock", 0, 0))
+    tell(world, "create, read, read_as_client, stock, stock")
     rows = world.copy()["treeclaim_feed"]
     world.put(world.copy() | {"treeclaim_feed": rows[:-1]})
     assert world.must_be_current(world.readers[0])
-    tell(world, ("read_as_client", 0, 0), ("stock", 0, 0), ("read_as_client", 0, 0))
+    tell(world, "read_as_client, stock, read_as_client")
     assert not world.must_be_current(world.readers[0])

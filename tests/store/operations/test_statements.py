@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 import sqlalchemy as sa
 
+from tests.databases import EACH_SERVER
 from tests.servers import eventually
 from tests.store.hosts import create_host, make_claim
 from treeclaim.store import DatabaseSettings, Store
@@ -17,6 +18,10 @@ from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema.tables import consumers, projects
+
+ON_POSTGRESQL, ON_MARIADB = (
+    pytest.mark.parametrize("database_kind", [kind], indirect=True) for kind in EACH_SERVER
+)
 
 MANY = 5000
 
@@ -48,31 +53,25 @@ def test_connection_returns_to_the_pool_without_a_transaction(store):
         assert connection.execute(count).scalar() == 0
 
 
+@pytest.mark.parametrize("database_kind", EACH_SERVER, indirect=True)
 def test_each_transaction_sets_its_own_isolation_level(store):
-    if store.engine.dialect.name == "sqlite":
-        pytest.skip("SQLite has one kind of transaction")
+    count = sa.select(sa.func.count()).select_from(projects)
 
-    def level(transaction):
-        return isolation_seen(store, transaction)
+    def count_new_rows(transaction):
+        """Return how many of the rows that others commit meanwhile the transaction sees."""
+        before = transaction.scalar(count)
+        with store.engine.begin() as rival:
+            rival.execute(sa.insert(projects).values(external_id=str(uuid.uuid4())))
+        return transaction.scalar(count) - before
 
     for _ in range(3):
-        assert store.write(level) == "READ-COMMITTED"
-        assert store.read(level) == "REPEATABLE-READ"
+        assert store.write(count_new_rows) == 1
+        assert store.read(count_new_rows) == 0
 
 
-def isolation_seen(store, transaction):
-    """Return the isolation level of a transaction by its view of rows that others commit."""
-    count = sa.select(sa.func.count()).select_from(projects)
-    before = transaction.scalar(count)
-    with store.engine.begin() as rival:
-        rival.execute(sa.insert(projects).values(external_id=str(uuid.uuid4())))
-    return "REPEATABLE-READ" if transaction.scalar(count) == before else "READ-COMMITTED"
-
-
+@ON_MARIADB
 def test_claim_finds_names_under_any_collation(store, hosts):
     """Tables that later releases of Placement added have what was the server's default by then."""
-    if store.engine.dialect.name != "mysql":
-        pytest.skip("collations of tables are MariaDB's")
     with store.engine.begin() as connection:
         for table, collation in (("consumer_types", "unicode_ci"), ("projects", "general_ci")):
             connection.exec_driver_sql(
@@ -105,10 +104,9 @@ def rows_read_whole(store):
 
 
 @pytest.mark.slow
+@ON_POSTGRESQL
 def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, database_url):
     """By claims in groups, and by a reader that follows them."""
-    if store.engine.dialect.name != "postgresql":
-        pytest.skip("sessions of PostgreSQL keep their plans")
     store.engine.dispose()
     with closing(Store(DatabaseSettings(database_url))) as other_store:
 
@@ -133,48 +131,38 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
     assert {name: read[name] for name in PLANNED if read[name] > 2 * MANY} == {}
 
 
-@pytest.mark.slow
-def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
-    """Also where the server has no statistics yet, as in a new database."""
-    if store.engine.dialect.name != "postgresql":
-        pytest.skip("plans are read from PostgreSQL")
+def look_at_inventories(store, columns, count, providers):
+    """Fill the table of inventories; return the look of claims at those of some providers, for the driver."""
     with store.engine.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
-            "min_unit, max_unit, step_size, allocation_ratio) "
-            "SELECT number / 3, MOD(number, 3), 8, 0, 1, 8, 1, 1.0 FROM generate_series(3, 3002) number"
+            f"min_unit, max_unit, step_size, allocation_ratio) SELECT {columns}, 8, 0, 1, 8, 1, 1.0 "
+            f"FROM {count}"
         )
-    statements = []
+    wanted = {"provider_ids": list(providers), "class_ids": [0, 1, 2]}
+    return compile_text(INVENTORIES).ready(store.engine.dialect, wanted)
 
-    def note(_connection, _cursor, statement, parameters, *_):
-        statements.append((statement, parameters))
 
-    sa.event.listen(store.engine, "before_cursor_execute", note)
+@pytest.mark.slow
+@ON_POSTGRESQL
+def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
+    """Also where the server has no statistics yet, as in a new database."""
+    numbers = "number / 3, MOD(number, 3)", "generate_series(3, 3002) number"
+    look = look_at_inventories(store, *numbers, range(1, 9))
     with store.engine.begin() as connection:
-        few = {"provider_ids": list(range(1, 9)), "class_ids": [0, 1, 2]}
-        send(connection, compile_text(INVENTORIES).ready(connection.dialect, few))
-    sa.event.remove(store.engine, "before_cursor_execute", note)
-    ((look, values),) = statements
-    with store.engine.begin() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN {look}", values).scalars().all()
+        plan = connection.exec_driver_sql(f"EXPLAIN {look.sql}", look.parameters).scalars().all()
     assert any("uniq_inventories0resource_provider" in line for line in plan), plan
 
 
 @pytest.mark.slow
+@ON_MARIADB
 def test_batch_check_reads_only_inventories_of_its_providers(store):
     """Nor by the index of classes, which MariaDB took because there are few classes."""
-    if store.engine.dialect.name != "mysql":
-        pytest.skip("rows that are read are counted by MariaDB")
-    with store.engine.begin() as connection:
-        connection.exec_driver_sql(
-            "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
-            "min_unit, max_unit, step_size, allocation_ratio) "
-            "SELECT seq DIV 3, MOD(seq, 3), 8, 0, 1, 8, 1, 1.0 FROM seq_3_to_30002"
-        )
-    many = {"provider_ids": list(range(1, 1001, 2)), "class_ids": [0, 1, 2]}
+    numbers = "seq DIV 3, MOD(seq, 3)", "seq_3_to_30002"
+    look = look_at_inventories(store, *numbers, range(1, 1001, 2))
     with store.engine.begin() as connection:
         connection.exec_driver_sql("FLUSH STATUS")
-        rows = send(connection, compile_text(INVENTORIES).ready(connection.dialect, many)).rows
+        rows = send(connection, look).rows
         counted = connection.exec_driver_sql("SHOW STATUS LIKE 'Handler_read%%'").all()
     read = sum(int(count) for _, count in counted)
     # Each is looked up, with its class and its usage, and each list of classes is gone through.

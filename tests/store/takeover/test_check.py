@@ -225,12 +225,11 @@ def test_suggested_deletion_repairs_the_damage(store, database_url):
 )
 def test_other_schemas_are_named(store, database_url, statements, expected):
     execute(database_url, *statements)
-    found = trouble(database_url)
-    assert [(level, subject) for level, subject, _ in found] == [
-        (level, subject) for level, subject, _ in expected
-    ]
+    reported = trouble(database_url)
+    assert [finding[:2] for finding in reported] == [finding[:2] for finding in expected]
     assert all(
-        text in found_text for (*_, found_text), (*_, text) in zip(found, expected, strict=True)
+        finding[2] in reported_finding[2]
+        for reported_finding, finding in zip(reported, expected, strict=True)
     )
 
 
@@ -251,17 +250,17 @@ def test_unsafe_settings_of_a_running_server_are_reported(
     store, database_url, subject, level, postgresql_setting, mysql_setting
 ):
     if store.engine.dialect.name == "postgresql":
-        change = f"ALTER DATABASE {store.engine.url.database} SET {postgresql_setting}"
+        name, _, value = postgresql_setting.partition(" = ")
+        change = f"ALTER DATABASE {store.engine.url.database} SET {name} = {value}"
         back = "SELECT 1"
     else:
-        change = f"SET GLOBAL {mysql_setting}"
-        back = f"SET GLOBAL {mysql_setting.partition(' ')[0]} = DEFAULT"
+        name, _, value = mysql_setting.partition(" = ")
+        change, back = f"SET GLOBAL {name} = {value}", f"SET GLOBAL {name} = DEFAULT"
     execute(database_url, change)
     try:
-        found = {
-            finding.subject: finding.level for finding in check(DatabaseSettings(database_url))
-        }
-        assert found[subject] is level
+        reported = {finding.subject: finding for finding in check(DatabaseSettings(database_url))}
+        assert reported[subject].level is level
+        assert name in reported[subject].text
     finally:
         execute(database_url, back)
 
@@ -269,8 +268,10 @@ def test_unsafe_settings_of_a_running_server_are_reported(
 def test_unsafe_settings_of_sqlite_are_reported(tmp_path):
     url = f"sqlite:///{tmp_path / 'placement.db'}"
     schema_on(url)
-    found = check(DatabaseSettings(url, sqlite_synchronous=False))
-    assert ("durability", Level.WARNING) in [(finding.subject, finding.level) for finding in found]
+    unsafe = check(DatabaseSettings(url, sqlite_synchronous=False))
+    assert ("durability", Level.WARNING) in [
+        (finding.subject, finding.level) for finding in unsafe
+    ]
 
 
 @pytest.mark.parametrize(
