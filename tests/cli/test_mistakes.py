@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typing errors, and leftovers in the environment, are refused in words, and never guessed or ignored."""
 
-import signal
 import sqlite3
-import subprocess
 import uuid
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +12,7 @@ from tests.cli.processes import call, run
 from tests.cli.services import refused, succeed
 from tests.paths import EXAMPLE
 from tests.ports import free_port
-from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
+from tests.servers import command_environment, usual_environment
 
 
 @pytest.fixture
@@ -246,34 +243,6 @@ def test_ascii_terminal_gets_only_ascii(environment, arguments):
     assert "Traceback" not in result.stderr
     assert (result.stdout + result.stderr).isascii()
     assert result.stdout or result.returncode == 1
-
-
-@pytest.mark.slow
-def test_ctrl_c_while_reading_stdin_ends_quietly(environment, tmp_path):
-    """Standard input gives nothing: the command waits for it when the signal comes."""
-    with subprocess.Popen(
-        [*TREECLAIM, "load", "-"],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running:
-        _until_it_reads(running.pid)
-        running.send_signal(signal.SIGINT)
-        _, message = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert "Traceback" not in message
-
-
-def _until_it_reads(pid):
-    """Wait until a process has asked for its standard input: it sleeps in a pipe's read."""
-    eventually(
-        lambda: (
-            Path(f"/proc/{pid}/wchan").read_text() in {"pipe_read", "anon_pipe_read"}
-            or Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x0 ")
-        ),
-        "waiting for standard input",
-    )
 
 
 COMMANDS = (

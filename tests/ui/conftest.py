@@ -119,6 +119,17 @@ def visit(context_of):
     assert [visitor.errors for visitor in visitors if visitor.errors] == []
 
 
+def read_map(place):
+    """Read the texts of the map at a place, in the order of the map."""
+    place.locator(".map-box").focus()
+    place.page.keyboard.press("Home")
+    texts = []
+    while (text := place.locator(".map-told").inner_text()) not in texts[-1:]:
+        texts.append(text)
+        place.page.keyboard.press("ArrowRight")
+    return texts
+
+
 @contextmanager
 def service_with(folder, world=None, *options, **variables):
     """Run `treeclaim serve` with a world."""

@@ -30,11 +30,9 @@ PASTED = {
 }
 MISTAKES = {
     "[m1]\nvcpus=four": ["m1", "vcpus", "four"],
-    "[m1]\nvcpu=4": ["vcpu", "'vcpus'"],
     "[m1]\nvcpus=4\nsam_subtree=_A": ["sam_subtree", "'same_subtree'"],
     '[{"Name": "m1", "VCPUs": "four"}]': ["m1", "VCPUs", "four"],
     '{"m1": {"vcpus": 1}, "m2": {"vcpu": 1}}': ["m2", "'vcpus'"],
-    "[m1]\nhw:cpu_polcy=dedicated": ["hw:cpu_policy"],
     "[m1]\nowner=me": ["m1", "no resources"],
     "[m1]\nvcpus": ["line 2"],
     '{"m1"': ["not JSON"],

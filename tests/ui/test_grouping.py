@@ -8,6 +8,7 @@ import pytest
 
 from tests.clouds import SHARING
 from tests.ui.changes import changed, uuid_of
+from tests.ui.conftest import read_map
 from tests.ui.worlds import QUESTION
 
 pytestmark = pytest.mark.long
@@ -16,17 +17,8 @@ NAMES = "/treeclaim/aggregates/names"
 
 def places(page):
     """Return the place of each tree on the map, in the order of the map."""
-    page.locator(".map-box").focus()
-    page.keyboard.press("Home")
-    positions = []
-    while not positions or positions[-1] != told_now(page):
-        positions.append(told_now(page))
-        page.keyboard.press("ArrowRight")
-    return [(text.partition(":")[0], text.rpartition(", in ")[2]) for text in positions]
-
-
-def told_now(page):
-    return page.locator(".map-told").inner_text()
+    texts = read_map(page.locator("main"))
+    return [(text.partition(":")[0], text.rpartition(", in ")[2]) for text in texts]
 
 
 @pytest.mark.parametrize("by", ["every aggregate", "one"])

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.ui.changes import conditioned, uuid_of
-from tests.ui.conftest import service_with
+from tests.ui.conftest import read_map, service_with
 from tests.ui.test_access import LOOKS, STILL, violations_of
 from tests.ui.worlds import small
 from treeclaim.client import Client
@@ -65,13 +65,8 @@ def numbers(page):
 
 def told_of(page, number, name):
     """Return the text of a map about a tree."""
-    box = page.locator(".tree-map").nth(number)
-    box.locator(".map-box").focus()
-    page.keyboard.press("Home")
-    result = box.locator(".map-told")
-    while not result.inner_text().startswith(f"{name}:"):
-        page.keyboard.press("ArrowRight")
-    return result.inner_text()
+    texts = read_map(page.locator(".tree-map").nth(number))
+    return next(text for text in texts if text.startswith(f"{name}:"))
 
 
 def test_survival_page_lists_critical_hosts_with_reasons(visit, planned, client):

@@ -12,16 +12,8 @@ from tests.paths import EXAMPLE
 
 FLAVORS = (
     flavor_of("tiny", 1, 512, 1),
-    flavor_of("other", 1, 512, 1),
     flavor_of("numa", 2, 1024, 0, extra_specs={"hw:numa_nodes": "2", "hw:cpu_policy": "shared"}),
     flavor_of("secret", 2, 1024, 0, public=False, extra_specs={"resources:VGPU": "1"}),
-    flavor_of(
-        "hungry",
-        4,
-        4096,
-        0,
-        extra_specs={"resources_GPU:VGPU": "90", "trait_GPU:CUSTOM_GPU_A100": "required"},
-    ),
     flavor_of("broken", 1, 512, 1, extra_specs={"resources:VGPU": "many"}),
 )
 
