@@ -3,7 +3,7 @@
 
 import re
 import socket
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import httpx
 import psutil
@@ -34,19 +34,6 @@ def environment(tmp_path):
     return service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{free_port()}")
 
 
-@contextmanager
-def clients(environment, folder, *options):
-    """A running service; yields a client of its API and one of its admin listener."""
-    admin_url = f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}"
-    with (
-        serving(environment, folder, *options) as server,
-        httpx.Client(base_url=server.url, headers=HEADERS) as api,
-        httpx.Client(base_url=admin_url) as admin,
-    ):
-        eventually(answers(admin_url + "/live"), "the admin listener answers")
-        yield api, admin
-
-
 def status_of(admin, path):
     """The status of a page, None while there is no answer."""
     try:
@@ -66,7 +53,13 @@ def value_of(admin, sample):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, workers):
-    with clients(environment, tmp_path, f"--workers={workers}") as (api, admin):
+    admin_url = f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}"
+    with (
+        serving(environment, tmp_path, f"--workers={workers}") as server,
+        httpx.Client(base_url=server.url, headers=HEADERS) as api,
+        httpx.Client(base_url=admin_url) as admin,
+    ):
+        eventually(answers(admin_url + "/live"), "the admin listener answers")
         assert admin.get("/live").text == "alive\n"
         assert admin.get("/ready").text == "ready\n"
         path = f"/resource_providers/{PROVIDER}"

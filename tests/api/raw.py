@@ -90,13 +90,10 @@ def require_sound(answer):
     if answer.header("content-type") == "application/json":
         document = answer.json()
         if answer.status in OPENINGS:
-            require_opening(answer.status, document["errors"][0]["detail"])
+            # Contract page 00, section 6.
+            detail = document["errors"][0]["detail"]
+            remainder = detail.removeprefix(OPENINGS[answer.status])
+            assert remainder != detail, detail
+            assert not remainder or remainder.startswith("\n\n "), detail
     if answer.status >= 400:
         assert len(answer.body) < 50_000, "an error repeats all that was sent"
-
-
-def require_opening(status, detail):
-    """Fail where an error does not begin as contract page 00, section 6, has it."""
-    rest = detail.removeprefix(OPENINGS[status])
-    assert rest != detail, detail
-    assert not rest or rest.startswith("\n\n "), detail

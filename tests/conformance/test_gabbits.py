@@ -8,7 +8,6 @@ before it run first. `suites.py` describes what a suite may have beside the test
 import sys
 import unittest
 from pathlib import Path
-from typing import ClassVar
 from unittest.mock import patch
 
 import pytest
@@ -39,27 +38,16 @@ KNOWN_DIFFERENCES = {
 class Running:
     """The suite whose service runs; at most one at a time does."""
 
-    known: ClassVar[dict] = {}
-    """The suites by database and name."""
     suite = None
 
     @classmethod
-    def switch(cls, kind, name):
+    def switch(cls, kind, suite):
         """Stop the service of another suite, and start this one's."""
-        suite = cls.known[kind, name]
-        if cls.suite is suite:
-            return
-        cls.stop()
-        cls.suite = suite
-        services.Current.database = kind
-        suite.start(unittest.TestResult())
-
-    @classmethod
-    def add(cls, kind, suite):
-        """Know a suite; returns its name."""
-        name = next(iter(suite)).test_base_name
-        cls.known[kind, name] = suite
-        return name
+        if cls.suite is not suite:
+            cls.stop()
+            cls.suite = suite
+            services.Current.database = kind
+            suite.start(unittest.TestResult())
 
     @classmethod
     def stop(cls):
@@ -71,7 +59,7 @@ class Running:
 def pytest_generate_tests(metafunc):
     """Make one test of each request in the suites, on each database that is wanted."""
     requests = [
-        _parameters(kind, Running.add(kind, suite), request)
+        _parameters(kind, suite, request)
         for kind in KINDS
         for suite in _suites()
         if kind == "sqlite" or not suites.is_for_sqlite_alone(suite)

@@ -12,11 +12,6 @@ from tests.servers import service_environment, serving
 GLOBAL = "req-6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
 
 
-@pytest.fixture
-def environment(tmp_path):
-    return service_environment(tmp_path)
-
-
 def ask(server):
     """Send one request of a user."""
     httpx.get(
@@ -34,8 +29,8 @@ def lines_of(server):
     return [line for line in server.log.read_text().splitlines() if "/resource_providers" in line]
 
 
-def test_log_line_has_the_usual_format_with_user_and_project_and_a_bound(environment, tmp_path):
-    with serving(environment, tmp_path) as server:
+def test_log_line_has_the_usual_format_with_user_and_project_and_a_bound(tmp_path):
+    with serving(service_environment(tmp_path), tmp_path) as server:
         ask(server)
         httpx.get(
             f"{server.url}/resource_providers?name={'x' * 50_000}",
@@ -52,8 +47,8 @@ def test_log_line_has_the_usual_format_with_user_and_project_and_a_bound(environ
 
 
 @pytest.mark.slow
-def test_a_line_can_be_json(environment, tmp_path):
-    environment["OS_DEFAULT__USE_JSON"] = "true"
+def test_a_line_can_be_json(tmp_path):
+    environment = service_environment(tmp_path, OS_DEFAULT__USE_JSON="true")
     with serving(environment, tmp_path) as server:
         ask(server)
     (line,) = lines_of(server)

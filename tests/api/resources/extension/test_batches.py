@@ -41,12 +41,8 @@ def cloud(shared_cloud):
     return shared_cloud
 
 
-def entry(name, **more):
-    return {"uuid": uuid_of(name), "name": name, **more}
-
-
-def applied(cloud, *entries, **more):
-    return cloud.post(PATH, {"providers": list(entries), **more})["providers"]
+def applied(cloud, *entries):
+    return cloud.post(PATH, {"providers": list(entries)})["providers"]
 
 
 def listed(cloud):
@@ -113,11 +109,14 @@ def edit(choice, one, every):
 
 def test_batch_is_atomic_for_readers(cloud):
     names = [f"host-{number}" for number in range(20)]
-    applied(cloud, *(entry(name, traits=[TRAITS[0]]) for name in names))
 
     def flip(step):
-        applied(cloud, *(entry(name, traits=[TRAITS[step % 2]]) for name in names))
+        entries = (
+            {"uuid": uuid_of(name), "name": name, "traits": [TRAITS[step % 2]]} for name in names
+        )
+        applied(cloud, *entries)
 
+    flip(0)
     with busy(flip):
         for _ in range(40):
             shown = {tuple(one["traits"]) for one in listed(cloud)}

@@ -67,74 +67,59 @@ def read_fully(url, trees):
     return orjson.dumps(providers, option=orjson.OPT_SORT_KEYS)
 
 
-class Writer:
-    """Makes random writes; what is refused, or meets a server that is away, is left."""
+def write(url, seed, steps):
+    """Make random writes; return how many were acknowledged.
 
-    def __init__(self, url, seed):
-        """Write to a service."""
-        self.random = random.Random(seed)
-        self._http = httpx.Client(base_url=url, headers=HEADERS, timeout=SECONDS)
-
-    def __enter__(self):
-        """Write until the end of a block."""
-        return self
-
-    def __exit__(self, *_error):
-        """Close the connections."""
-        self._http.close()
-
-    def work(self, steps):
-        """Make so many writes; return how many were acknowledged."""
-        done = 0
+    What is refused, or meets a server that is away, is left.
+    """
+    choice, done = random.Random(seed), 0
+    with httpx.Client(base_url=url, headers=HEADERS, timeout=SECONDS) as http:
         for step in range(steps):
             try:
-                done += self._write(step).is_success
+                done += write_once(http, choice, step).is_success
             except httpx.HTTPError:
                 continue
-        return done
+    return done
 
-    def change_all(self):
-        """Change each provider; make those that are not there."""
+
+def write_once(http, choice, step):
+    """Make a random write; return the response."""
+    host = uuid_of(f"host {choice.randrange(HOSTS)}")
+    path = f"/resource_providers/{host}"
+    kind = choice.randrange(8)
+    if kind == 0:
+        return http.delete(path)
+    shown = http.get(path)
+    if shown.status_code == 404:
+        return http.post("/resource_providers", json={"name": host, "uuid": host})
+    if kind <= 2:
+        consumer = uuid_of(f"consumer {choice.randrange(10)}")
+        held = http.get(f"/allocations/{consumer}").json()
+        body = claim_of(
+            {host: {"resources": {"VCPU": 1 + step % 3}}},
+            consumer_generation=held.get("consumer_generation"),
+        )
+        return http.put(f"/allocations/{consumer}", json=body)
+    parent = choice.choice((None, uuid_of(f"host {choice.randrange(HOSTS)}")))
+    traits = choice.sample(("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"), choice.randrange(3))
+    generation = {"resource_provider_generation": shown.json()["generation"]}
+    bodies = {
+        "": {"name": host, "parent_provider_uuid": parent},
+        "/traits": generation | {"traits": traits},
+        "/aggregates": generation | {"aggregates": [uuid_of(f"aggregate {step % 3}")]},
+        "/inventories": generation | {"inventories": {"VCPU": {"total": 100 + step}}},
+    }
+    part = choice.choice(list(bodies))
+    return http.put(path + part, json=bodies[part])
+
+
+def change_all(url):
+    """Change each provider; make those that are not there."""
+    with httpx.Client(base_url=url, headers=HEADERS, timeout=SECONDS) as http:
         for number in range(HOSTS):
             uuid = uuid_of(f"host {number}")
-            self._http.post("/resource_providers", json={"name": uuid, "uuid": uuid})
-            self._http.put(f"/resource_providers/{uuid}", json={"name": f"last {number}"})
-
-    def _write(self, step):
-        choice = self.random
-        host = uuid_of(f"host {choice.randrange(HOSTS)}")
-        path = f"/resource_providers/{host}"
-        kind = choice.randrange(8)
-        if kind == 0:
-            return self._http.delete(path)
-        shown = self._http.get(path)
-        if shown.status_code == 404:
-            return self._http.post("/resource_providers", json={"name": host, "uuid": host})
-        if kind <= 2:
-            consumer = uuid_of(f"consumer {choice.randrange(10)}")
-            held = self._http.get(f"/allocations/{consumer}").json()
-            body = claim_of(
-                {host: {"resources": {"VCPU": 1 + step % 3}}},
-                consumer_generation=held.get("consumer_generation"),
-            )
-            return self._http.put(f"/allocations/{consumer}", json=body)
-        parent = choice.choice((None, uuid_of(f"host {choice.randrange(HOSTS)}")))
-        traits = choice.sample(("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"), choice.randrange(3))
-        generation = {"resource_provider_generation": shown.json()["generation"]}
-        bodies = {
-            "": {"name": host, "parent_provider_uuid": parent},
-            "/traits": generation | {"traits": traits},
-            "/aggregates": generation | {"aggregates": [uuid_of(f"aggregate {step % 3}")]},
-            "/inventories": generation | {"inventories": {"VCPU": {"total": 100 + step}}},
-        }
-        part = choice.choice(list(bodies))
-        return self._http.put(path + part, json=bodies[part])
-
-
-def write(url, seed, steps):
-    """Make so many random writes with connections of their own."""
-    with Writer(url, seed) as writer:
-        return writer.work(steps)
+            http.post("/resource_providers", json={"name": uuid, "uuid": uuid})
+            http.put(f"/resource_providers/{uuid}", json={"name": f"last {number}"})
 
 
 @contextmanager
@@ -209,7 +194,6 @@ def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
         assert len(lists) < sum(follower.times for follower in followers)
         for follower in followers:
             follower.is_over = True
-        with Writer(server.url, 0) as writer:
-            writer.change_all()
+        change_all(server.url)
         for follower in followers:
             follower.join(SECONDS)
