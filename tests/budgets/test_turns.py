@@ -30,8 +30,7 @@ from tests.budgets.requests_at_limits import (
     world,
 )
 from tests.clouds import flat
-from tests.clouds.bulk import write_world
-from tests.clouds.promises import uuids_of_holds, write_promises, write_servers
+from tests.clouds.bulk import uuids_of_holds, write_promises, write_servers, write_world
 from tests.service import services_on_database
 from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a world straight into a database: a hundred thousand trees over HTTP would take hours."""
+"""Writes worlds, servers and holds straight into a database: a hundred thousand trees over HTTP would take hours."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 
 from tests.clouds import World
+from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.names import FIRST_CUSTOM_CLASS_ID
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
@@ -15,8 +19,14 @@ from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema import tables
 
 _AT_ONCE = 5_000
-_PROJECT = "bench"
-_MOST = 2**31 - 1
+_OWNER = "bench"
+_SERVER_TYPE = "INSTANCE"
+_FIRST_SERVER, _FIRST_HOLD = 1 << 64, 2 << 64
+_OF_HOLD = {"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 10}
+_OF_SERVER = {"VCPU": 1, "MEMORY_MB": 512}
+
+Amounts = Mapping[str, int]
+"""By resource class."""
 
 
 def write_world(database: str, world: World) -> None:
@@ -25,7 +35,10 @@ def write_world(database: str, world: World) -> None:
     schema.sync(store.engine)
     store.write(standard_names.sync_standard_names)
     with store.engine.begin() as connection:
-        _write(connection, world)
+        _write_providers(connection, world)
+        held = {f"c{p.uuid[1:]}": (p.uuid, p.used) for p in world.providers if p.used}
+        if held:
+            _write_consumers(connection, held)
         for number in range(1, world.copies):
             _copy(connection, len(world.providers), number)
         if connection.dialect.name == "postgresql":
@@ -33,14 +46,55 @@ def write_world(database: str, world: World) -> None:
     store.close()
 
 
+def write_servers(database: str, world: World, count: int) -> None:
+    """Let so many servers have something of hosts in turn."""
+    with _connected(database) as connection:
+        held = _in_turn(world, _uuids(_FIRST_SERVER, count), _OF_SERVER)
+        _write_consumers(connection, held, _SERVER_TYPE)
+
+
+def write_promises(database: str, world: World, *, holds: int, requests: int) -> None:
+    """Let hosts in turn have so many holds for ever, and so many servers a kept request."""
+    request = orjson.dumps([world.query]).decode()
+    with _connected(database) as connection:
+        uuids = uuids_of_holds(holds)
+        _write_consumers(connection, _in_turn(world, uuids, _OF_HOLD), HOLD_TYPE)
+        _insert(connection, tables.holds, ({"uuid": uuid, "returns": True} for uuid in uuids))
+        servers = _uuids(_FIRST_SERVER, requests)
+        kept = ({"consumer_uuid": server, "request": request} for server in servers)
+        _insert(connection, tables.requests, kept)
+        if connection.dialect.name != "mysql":
+            connection.execute(sa.text("ANALYZE"))
+
+
+def uuids_of_holds(count: int) -> Sequence[str]:
+    """Return the uuids of the first of the holds that were written."""
+    return _uuids(_FIRST_HOLD, count)
+
+
+def _uuids(first: int, count: int) -> Sequence[str]:
+    return [str(uuid.UUID(int=first + number)) for number in range(count)]
+
+
+def _in_turn(
+    world: World, uuids: Sequence[str], amounts: Amounts
+) -> Mapping[str, tuple[str, Amounts]]:
+    """Return consumers that have the same amounts of one host after the other."""
+    hosts = [provider.uuid for provider in world.providers]
+    return {uuid: (hosts[at % len(hosts)], amounts) for at, uuid in enumerate(uuids)}
+
+
+@contextmanager
+def _connected(database: str) -> Iterator[sa.Connection]:
+    store = Store(DatabaseSettings(database, sqlite_synchronous=False))
+    with store.engine.begin() as connection:
+        yield connection
+    store.close()
+
+
 def _continue_ids(connection: sa.Connection) -> None:
     """Let PostgreSQL give ids behind those that were written: its sequences know nothing of them."""
-    for table in (
-        tables.resource_providers,
-        tables.placement_aggregates,
-        tables.projects,
-        tables.users,
-    ):
+    for table in (tables.resource_providers, tables.placement_aggregates):
         last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()
         sequence = sa.func.pg_get_serial_sequence(table.name, "id")
         connection.execute(sa.select(sa.func.setval(sequence, last)))
@@ -48,65 +102,40 @@ def _continue_ids(connection: sa.Connection) -> None:
 
 def _copy(connection: sa.Connection, count: int, number: int) -> None:
     """Let the database write all providers but their claims once more, under other names."""
-    offset = count * number
     changed: dict[str, Any] = {
-        "id": lambda column: column + offset,
         "uuid": lambda column: sa.literal(f"{number:08x}") + sa.func.substr(column, 9),
         "name": lambda column: sa.literal(f"copy{number}-") + column,
-        "root_provider_id": lambda column: column + offset,
-        "parent_provider_id": lambda column: column + offset,
-        "resource_provider_id": lambda column: column + offset,
     }
+    for name in ("id", "root_provider_id", "parent_provider_id", "resource_provider_id"):
+        changed[name] = lambda column: column + count * number
     for table, key in (
-        (tables.resource_providers, tables.resource_providers.c.id),
-        (tables.inventories, tables.inventories.c.resource_provider_id),
-        (tables.resource_provider_traits, tables.resource_provider_traits.c.resource_provider_id),
-        (
-            tables.resource_provider_aggregates,
-            tables.resource_provider_aggregates.c.resource_provider_id,
-        ),
+        (tables.resource_providers, "id"),
+        (tables.inventories, "resource_provider_id"),
+        (tables.resource_provider_traits, "resource_provider_id"),
+        (tables.resource_provider_aggregates, "resource_provider_id"),
     ):
         # An inventory gets an id of its own.
-        columns = [
-            table_column
-            for table_column in table.c
-            if not (table_column.name == "id" and key.name != "id")
-        ]
-        values = [
-            changed.get(table_column.name, lambda column: column)(table_column)
-            for table_column in columns
-        ]
-        connection.execute(
-            sa.insert(table).from_select(columns, sa.select(*values).where(key <= count))
-        )
+        columns = [column for column in table.c if column.name != "id" or key == "id"]
+        values = [changed.get(column.name, lambda column: column)(column) for column in columns]
+        rows = sa.select(*values).where(table.c[key] <= count)
+        connection.execute(sa.insert(table).from_select(columns, rows))
 
 
-def _write(connection: sa.Connection, world: World) -> None:
-    ids = {provider.uuid: number for number, provider in enumerate(world.providers, 1)}
-    _insert_custom(
-        connection,
-        tables.resource_classes,
-        (name for provider in world.providers for name in provider.inventories),
+def _write_providers(connection: sa.Connection, world: World) -> None:
+    providers = world.providers
+    ids = {provider.uuid: number for number, provider in enumerate(providers, 1)}
+    classes = _ids_of_names(
+        connection, tables.resource_classes, (name for p in providers for name in p.inventories)
     )
-    _insert_custom(
-        connection,
-        tables.traits,
-        (name for provider in world.providers for name in provider.traits),
+    traits = _ids_of_names(
+        connection, tables.traits, (name for p in providers for name in p.traits)
     )
-    classes = ids_of(connection, tables.resource_classes)
-    traits = ids_of(connection, tables.traits)
-    aggregates = {
-        uuid: number
-        for number, uuid in enumerate(
-            dict.fromkeys(uuid for provider in world.providers for uuid in provider.aggregates), 1
-        )
-    }
+    named = dict.fromkeys(uuid for provider in providers for uuid in provider.aggregates)
+    aggregates = {uuid: number for number, uuid in enumerate(named, 1)}
     roots: dict[str, int] = {}
-    for provider in world.providers:
-        roots[provider.uuid] = (
-            ids[provider.uuid] if provider.parent is None else roots[provider.parent]
-        )
-    insert(
+    for provider in providers:
+        roots[provider.uuid] = roots.get(provider.parent or "", ids[provider.uuid])
+    _insert(
         connection,
         tables.resource_providers,
         (
@@ -118,10 +147,10 @@ def _write(connection: sa.Connection, world: World) -> None:
                 "root_provider_id": roots[provider.uuid],
                 "parent_provider_id": None if provider.parent is None else ids[provider.parent],
             }
-            for provider in world.providers
+            for provider in providers
         ),
     )
-    insert(
+    _insert(
         connection,
         tables.inventories,
         (
@@ -131,115 +160,99 @@ def _write(connection: sa.Connection, world: World) -> None:
                 "total": total,
                 "reserved": 0,
                 "min_unit": 1,
-                "max_unit": _MOST,
+                "max_unit": 2**31 - 1,
                 "step_size": 1,
                 "allocation_ratio": 1.0,
             }
-            for provider in world.providers
+            for provider in providers
             for name, total in provider.inventories.items()
         ),
     )
-    insert(
+    _insert(
         connection,
         tables.placement_aggregates,
         ({"id": number, "uuid": uuid} for uuid, number in aggregates.items()),
     )
-    own_traits = (
-        (ids[provider.uuid], traits[name])
-        for provider in world.providers
-        for name in provider.traits
-    )
-    _link(connection, tables.resource_provider_traits, "trait_id", own_traits)
-    own_aggregates = (
-        (ids[provider.uuid], aggregates[uuid])
-        for provider in world.providers
-        for uuid in provider.aggregates
-    )
-    _link(connection, tables.resource_provider_aggregates, "aggregate_id", own_aggregates)
-    _write_claims(connection, world, ids, classes)
-
-
-def _insert_custom(connection: sa.Connection, table: sa.Table, names: Iterable[str]) -> None:
-    """Write those of some names that are of this cloud alone."""
-    first = FIRST_CUSTOM_CLASS_ID if table is tables.resource_classes else None
-    custom = sorted({name for name in names if name.startswith("CUSTOM_")})
-    insert(
+    _insert(
         connection,
-        table,
+        tables.resource_provider_traits,
         (
-            {"name": name} | ({} if first is None else {"id": first + number})
-            for number, name in enumerate(custom)
+            {"resource_provider_id": ids[provider.uuid], "trait_id": traits[name]}
+            for provider in providers
+            for name in provider.traits
+        ),
+    )
+    _insert(
+        connection,
+        tables.resource_provider_aggregates,
+        (
+            {"resource_provider_id": ids[provider.uuid], "aggregate_id": aggregates[uuid]}
+            for provider in providers
+            for uuid in provider.aggregates
         ),
     )
 
 
-def _link(
-    connection: sa.Connection, table: sa.Table, column: str, pairs: Iterable[tuple[int, int]]
-) -> None:
-    """Write which providers have what: ids of a provider, and of what it has."""
-    insert(
-        connection,
-        table,
-        ({"resource_provider_id": provider, column: other} for provider, other in pairs),
-    )
+def _ids_of_names(
+    connection: sa.Connection, table: sa.Table, names: Iterable[str]
+) -> dict[str, int]:
+    """Write the names of this cloud alone; return the ids of all names."""
+    custom = enumerate(sorted({name for name in names if name.startswith("CUSTOM_")}))
+    if table is tables.resource_classes:
+        _insert(
+            connection, table, ({"name": n, "id": FIRST_CUSTOM_CLASS_ID + at} for at, n in custom)
+        )
+    else:
+        _insert(connection, table, ({"name": name} for _, name in custom))
+    return _ids(connection, table, table.c.name)
 
 
-def _write_claims(
-    connection: sa.Connection, world: World, ids: dict[str, int], classes: dict[str, int]
+def _ids(connection: sa.Connection, table: sa.Table, key: sa.Column[Any]) -> dict[str, int]:
+    return dict(connection.execute(sa.select(key, table.c.id)).all())
+
+
+def _write_consumers(
+    connection: sa.Connection,
+    held: Mapping[str, tuple[str, Amounts]],
+    consumer_type: str | None = None,
 ) -> None:
-    """Write what is used already: one consumer for each provider that lends something."""
-    busy = [provider for provider in world.providers if provider.used]
-    if not busy:
-        return
-    for table in (tables.projects, tables.users):
-        insert(connection, table, [{"id": 1, "external_id": _PROJECT}])
-    insert(
-        connection,
-        tables.consumers,
-        (
-            {"uuid": _consumer(provider.uuid), "project_id": 1, "user_id": 1, "generation": 1}
-            for provider in busy
-        ),
-    )
-    insert(
+    """Write consumers, each with what it has of one provider."""
+    owner: dict[str, Any] = {"generation": 1}
+    for column, table in (("project_id", tables.projects), ("user_id", tables.users)):
+        owner[column] = _id_of(connection, table, external_id=_OWNER)
+    if consumer_type is not None:
+        owner["consumer_type_id"] = _id_of(connection, tables.consumer_types, name=consumer_type)
+    _insert(connection, tables.consumers, ({"uuid": uuid} | owner for uuid in held))
+    providers = _ids(connection, tables.resource_providers, tables.resource_providers.c.uuid)
+    classes = _ids(connection, tables.resource_classes, tables.resource_classes.c.name)
+    _insert(
         connection,
         tables.allocations,
         (
             {
-                "resource_provider_id": ids[provider.uuid],
-                "consumer_id": _consumer(provider.uuid),
+                "resource_provider_id": providers[provider],
+                "consumer_id": consumer,
                 "resource_class_id": classes[name],
-                "used": used,
+                "used": amount,
             }
-            for provider in busy
-            for name, used in provider.used.items()
+            for consumer, (provider, amounts) in held.items()
+            for name, amount in amounts.items()
         ),
     )
 
 
-def _consumer(provider: str) -> str:
-    return f"c{provider[1:]}"
+def _id_of(connection: sa.Connection, table: sa.Table, **values: str) -> int:
+    """Return the id of a row, which is written if it is missing."""
+    wanted = sa.select(table.c.id).filter_by(**values)
+    if connection.scalar(wanted) is None:
+        _insert(connection, table, [values])
+    return int(connection.execute(wanted).scalar_one())
 
 
-def ids_of(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
-    result = connection.execute(sa.select(table.c.name, table.c.id))
-    return dict(result.all())
-
-
-def insert(connection: sa.Connection, table: sa.Table, rows: Any) -> None:
+def _insert(connection: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
     """Write rows, many at once; those of tables with such a column were made now."""
     made = {"created_at": datetime.now(UTC).replace(tzinfo=None)}
     same = made if "created_at" in table.c else {}
-    for piece in _pieces(same | row for row in rows):
-        connection.execute(sa.insert(table), piece)
-
-
-def _pieces(rows: Iterator[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
-    piece: list[dict[str, Any]] = []
-    for row in rows:
-        piece.append(row)
-        if len(piece) == _AT_ONCE:
-            yield piece
-            piece = []
-    if piece:
-        yield piece
+    waiting = [same | row for row in rows]
+    for first in range(0, len(waiting), _AT_ONCE):
+        connection.execute(sa.insert(table), waiting[first : first + _AT_ONCE])

@@ -5,8 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.clouds import flat
-from tests.clouds.bulk import write_world
-from tests.clouds.promises import write_promises, write_servers
+from tests.clouds.bulk import write_promises, write_servers, write_world
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.reading import holds
 from treeclaim.store.schema import tables
