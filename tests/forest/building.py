@@ -81,14 +81,14 @@ def forest_of(records):
     return forest
 
 
-def wide_trees(trees, children, units=1, resource_class="CUSTOM_DEVICE"):
+def wide_trees(trees, children, units=1, *, first=1):
     """Trees whose root has VCPU and whose children are all alike."""
     records = []
     for _ in range(trees):
-        root = len(records) + 1
+        root = first + len(records)
         records.append(record(root, inventories={"VCPU": 64}))
         records += [
-            record(number, root, root, {resource_class: units})
+            record(number, root, root, {"CUSTOM_DEVICE": units})
             for number in range(root + 1, root + 1 + children)
         ]
     return records
@@ -103,18 +103,6 @@ def body_of(forest, request, options=None, form=None):
 def answer_of(forest, request, options=None, form=None):
     """The answer to a request, read from its body."""
     return json.loads(body_of(forest, request, options, form))
-
-
-class LimitedBudget(Budget):
-    """A budget that fails a search which checks it more than so many times."""
-
-    def __init__(self, most):
-        super().__init__()
-        self._left = most
-
-    def check(self):
-        self._left -= 1
-        assert self._left, "the search tries too much"
 
 
 class EndingBudget(Budget):

@@ -180,6 +180,15 @@ def _conditions(group):
     )
 
 
+def by_provider(amounts):
+    """Return amounts by (provider, class) as the service has them: by uuid and class."""
+    allocations = {}
+    for (provider, name), amount in amounts.items():
+        if amount:
+            allocations.setdefault(uuid_of(provider), {})[name] = amount
+    return allocations
+
+
 def named_candidate(world, allocations, mappings):
     """Return amounts by provider and class, and providers by suffix, as the reference has a candidate."""
     names = {provider.uuid: provider.name for provider in world.providers}

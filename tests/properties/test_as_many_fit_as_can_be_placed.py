@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capacity is what placing one after the other comes to (page 98, section 5)."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -12,18 +10,7 @@ from tests.properties.test_placing_is_that_of_one_after_the_other import ordered
 from tests.reference.candidates import SHARING, Reference, TooManyError
 from tests.reference.keeping import emptied
 from tests.reference.placing import taken
-from tests.reference.strategies import (
-    AGGREGATES,
-    consuming_at_times,
-    device_clouds,
-    device_requests,
-    extended_requests,
-    ordered_requests,
-    requests,
-    requests_of_a_pool,
-    worlds,
-    worlds_with_a_pool,
-)
+from tests.reference.strategies import AGGREGATES, worlds_with_requests
 from tests.reference.world import uuid_of
 from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
@@ -34,15 +21,8 @@ MOST = 30
 
 @st.composite
 def questions(draw):
-    kind = draw(st.integers(0, 4))
-    if kind == 0:
-        return draw(worlds_with_a_pool()), draw(requests_of_a_pool())
-    if kind == 1:
-        world = draw(device_clouds())
-        return world, draw(device_requests(world))
-    world = draw(consuming_at_times(worlds()))
-    kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
-    return world, replace(draw(kinds), nested=True)
+    world, kinds = draw(worlds_with_requests())
+    return world, draw(kinds)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from tests.properties.forest_adapter import FoundCandidates, ask, every_path, fo
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.strategies import (
     cards,
+    compared_devices,
     conditioned,
     consuming,
     divided,
@@ -26,10 +27,10 @@ MOST_COMBINATIONS = 3000
 
 
 @st.composite
-def several(draw, kind, change=st.just):
+def several(draw, kind, change=st.just, count=REQUESTS_EACH):
     """A world, changed by a strategy, and requests of a kind."""
     world = draw(change(draw(worlds())))
-    return world, [draw(kind(world)) for _ in range(REQUESTS_EACH)]
+    return world, [draw(kind(world)) for _ in range(count)]
 
 
 def any_requests(world):
@@ -46,33 +47,22 @@ QUESTIONS = {
     "standard": several(requests),
     "split amounts": divided().map(alone),
     "groups that consume one inventory": cards().map(alone),
-}
-MORE_QUESTIONS = {
     "extension": several(extended_requests),
+    "comparisons": compared_devices(),
     "consumption": several(any_requests, consuming),
     "conditions": several(lambda world: tolerating(any_requests(world)), conditioned),
     "large amounts": several(lambda world: enlarged(any_requests(world))),
 }
 
 
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in list(QUESTIONS)[3:]]
+
+
 @every_path
-@pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.parametrize("kind", [*list(QUESTIONS)[:3], *SLOW])
 def test_candidates_and_summaries_match_the_reference(kind, sizes):
-    compare_many(QUESTIONS[kind], sizes)
-
-
-@pytest.mark.slow
-@every_path
-@pytest.mark.parametrize("kind", MORE_QUESTIONS)
-def test_candidates_of_extended_worlds_match_the_reference(kind, sizes):
-    compare_many(MORE_QUESTIONS[kind], sizes)
-
-
-def compare_many(questions, sizes):
-    """Compare answers in many worlds, with the usual thresholds or lower ones."""
-
     @many_worlds(WORLDS, share=4 if sizes else 1)
-    @given(questions)
+    @given(QUESTIONS[kind])
     def compare_each(question):
         compare_all(*question)
 

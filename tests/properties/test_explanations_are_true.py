@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations agree with the formal definition (contract page 97, section 3)."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
-from tests.properties.test_candidates_match_the_definition import alone
+from tests.properties.test_candidates_match_the_definition import alone, several
 from tests.reference.blocking import matching_without, without_group
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import KINDS, Lenient, funnel
@@ -18,8 +16,8 @@ from tests.reference.strategies import (
     consuming,
     divided,
     extended_requests,
+    nested,
     requests,
-    worlds,
 )
 from tests.reference.world import Group, Request, uuid_of
 from tests.tiers import many_worlds
@@ -30,18 +28,15 @@ REQUESTS_EACH = 5
 MOST_COMBINATIONS = 2000
 
 
-@st.composite
-def several(draw, change=st.just):
-    """A world, changed by a strategy, and requests."""
-    world = draw(change(draw(worlds())))
-    kinds = st.one_of(requests(world), extended_requests(world))
-    return world, [replace(draw(kinds), nested=True) for _ in range(REQUESTS_EACH)]
+def nested_requests(world):
+    """Requests from 1.29 on."""
+    return st.one_of(requests(world), extended_requests(world)).map(nested)
 
 
 QUESTIONS = {
     "competing groups": cards().map(alone),
-    "worlds": several(),
-    "consumption": several(consuming),
+    "worlds": several(nested_requests, count=REQUESTS_EACH),
+    "consumption": several(nested_requests, consuming, REQUESTS_EACH),
     "split amounts": divided().map(alone),
 }
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in list(QUESTIONS)[1:]]

@@ -22,18 +22,10 @@ from tests.reference.candidates import TooManyError
 from tests.reference.placing import taken
 from tests.reference.strategies import (
     CLASSES,
-    clouds,
-    consuming_at_times,
-    device_clouds,
-    device_requests,
     easy_device_requests,
-    easy_requests,
-    extended_requests,
-    ordered_requests,
+    nested,
     requests,
-    requests_of_a_pool,
-    worlds,
-    worlds_with_a_pool,
+    worlds_with_requests,
 )
 from tests.reference.world import uuid_of
 from tests.tiers import many_worlds
@@ -52,19 +44,7 @@ MOST_CANDIDATES = 40
 @st.composite
 def questions(draw):
     """A world, a mix for it, and requests whose order looks at the mix."""
-    kind = draw(st.integers(0, 5))
-    if kind == 0:
-        world = draw(worlds_with_a_pool())
-        kinds = requests_of_a_pool()
-    elif kind <= 2:
-        world = draw(device_clouds())
-        kinds = device_requests(world)
-    elif kind == 3:
-        world = draw(clouds())
-        kinds = st.one_of(easy_requests(world), easy_device_requests())
-    else:
-        world = draw(consuming_at_times(worlds()))
-        kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
+    world, kinds = draw(worlds_with_requests())
     plain = kinds.map(lambda request: replace(request, nested=True, order=(), preferred=()))
     mix = keeping.Mix(
         tuple((draw(plain), draw(st.integers(1, 5))) for _ in range(draw(st.integers(1, 3))))
@@ -152,9 +132,7 @@ def test_stranded_amounts_match_the_reference(question, data):
 def calls(draw):
     """A world, a mix, and requests in the order in which they come; the same ones come again."""
     world, mix, request = draw(questions())
-    kinds = st.one_of(
-        easy_device_requests(), requests(world).map(lambda one: replace(one, nested=True))
-    )
+    kinds = st.one_of(easy_device_requests(), requests(world).map(nested))
     terms = ((), request.order, request.order[:1], (*request.order[:1], ("spread", (), 2)))
     more_requests = [
         replace(draw(kinds), order=draw(st.sampled_from(terms[:1] + terms[2:])), preferred=())

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.properties.forest_adapter import FoundCandidates, ask, candidate_request, forest_of
+from tests.properties.forest_adapter import (
+    FoundCandidates,
+    ask,
+    by_provider,
+    candidate_request,
+    forest_of,
+)
 from tests.reference.candidates import SHARING, Reference
 from tests.reference.counts import count_everywhere
 from tests.reference.moves import Consumer, Model, Question, Rule
@@ -277,13 +283,6 @@ def answer_to(question, budget=None):
         question.both_at_once,
     )
     return make_plan(forest, consumers, call, budget or Budget())
-
-
-def by_provider(cells):
-    allocations = {}
-    for (provider, name), n in cells.items():
-        allocations.setdefault(uuid_of(provider), {})[name] = n
-    return allocations
 
 
 def drawn_by_hold(drawn):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call places as one client would, one consumer after the other (page 98, section 4)."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import event
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
+    by_provider,
     candidate_request,
     forest_of,
     list_unordered,
@@ -18,21 +17,7 @@ from tests.properties.forest_adapter import (
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
 from tests.reference.scores import Scores
-from tests.reference.strategies import (
-    AGGREGATES,
-    clouds,
-    consuming_at_times,
-    device_clouds,
-    device_requests,
-    easy_requests,
-    extended_requests,
-    ordered_requests,
-    requests,
-    requests_of_a_pool,
-    seldom,
-    worlds,
-    worlds_with_a_pool,
-)
+from tests.reference.strategies import AGGREGATES, seldom, worlds_with_requests
 from tests.reference.world import uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer as Placing
@@ -62,15 +47,9 @@ def rules(draw, count):
 
 
 @st.composite
-def calls(draw, world, kinds=None):
-    """A call, and what some of its consumers hold already."""
-    if kinds is None:
-        kinds = st.one_of(
-            easy_requests(world),
-            ordered_requests(world),
-            requests(world),
-            extended_requests(world),
-        ).map(lambda request: replace(request, nested=True))
+def questions(draw):
+    """A world and a call, with what some of its consumers hold already."""
+    world, kinds = draw(worlds_with_requests())
     count = draw(st.integers(1, 2))
     requests_of_call = []
     for number in range(count):
@@ -91,25 +70,12 @@ def calls(draw, world, kinds=None):
         unique=True,
     ).map(frozenset)
     holders = draw(seldom(st.fixed_dictionaries({"c00": holds, OTHER: holds}), {}))
-    return Call(
+    return world, Call(
         requests=tuple(requests_of_call),
         rules=tuple([rule for rule in made if not rule.same_domain] + affine),
         partial=not affine and draw(st.booleans()),
         holders=holders,
     )
-
-
-@st.composite
-def questions(draw):
-    kind = draw(st.integers(0, 4))
-    if kind == 0:
-        world = draw(worlds_with_a_pool())
-        return world, draw(calls(world, requests_of_a_pool()))
-    if kind == 1:
-        world = draw(device_clouds())
-        return world, draw(calls(world, device_requests(world)))
-    world = draw(consuming_at_times(st.one_of(worlds(), clouds())))
-    return world, draw(calls(world))
 
 
 def ordered(world, request):
@@ -181,11 +147,9 @@ def placed(world, call, *, explain=False):
         partial=call.partial,
         explain=explain,
     )
-    holders = {}
-    for consumer, alloc in call.holders.items():
-        amounts = {}
-        for p, c, n in alloc:
-            amounts.setdefault(uuid_of(p), {})[c] = n
-        holders[consumer] = model.Holder(0, amounts, 1)
+    holders = {
+        consumer: model.Holder(0, by_provider({(p, c): n for p, c, n in alloc}), 1)
+        for consumer, alloc in call.holders.items()
+    }
     placer = Placing(forest_of(world), placing_call, holders, Budget())
     return placer, placer.place_all()

@@ -16,20 +16,13 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import (
     FoundCandidates,
     ask,
+    by_provider,
     candidate_request,
     forest_of,
     property_of,
 )
 from tests.reference.candidates import Reference
-from tests.reference.strategies import (
-    clouds,
-    consuming_at_times,
-    easy_requests,
-    extended_requests,
-    ordered_requests,
-    requests,
-    worlds,
-)
+from tests.reference.strategies import any_requests, clouds, consuming_at_times, worlds
 from tests.reference.world import uuid_of
 from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
@@ -54,9 +47,7 @@ def questions(draw, count):
         return world, {hold: {} for hold in HOLDS}, []
     amounts = st.dictionaries(st.sampled_from(places), st.integers(1, 6), max_size=4)
     holds = {hold: draw(amounts) for hold in HOLDS}
-    kinds = st.one_of(
-        easy_requests(world), ordered_requests(world), requests(world), extended_requests(world)
-    ).map(lambda request: replace(request, nested=True))
+    kinds = any_requests(world)
     named = st.lists(st.sampled_from(HOLDS), max_size=2, unique=True).map(tuple)
     return world, holds, draw(st.lists(st.tuples(kinds, named), min_size=count, max_size=count))
 
@@ -68,17 +59,8 @@ def with_used(world, parts):
     return world.using(lambda p, c, used: used + added[p, c])
 
 
-def holdings(part):
-    """Return the held amounts in the form that the Forest takes."""
-    amounts_by_provider = {}
-    for (provider, name), amount in part.items():
-        if amount:
-            amounts_by_provider.setdefault(uuid_of(provider), {})[name] = amount
-    return amounts_by_provider
-
-
 def held_by(holds):
-    return HeldAmounts({hold: holdings(part) for hold, part in holds.items()})
+    return HeldAmounts({hold: by_provider(part) for hold, part in holds.items()})
 
 
 @pytest.mark.slow

@@ -665,3 +665,59 @@ def easy_device_requests(draw):
             seldom(st.sampled_from([(("pack", (), 1),), (("spread_providers", (), 1),)]), ())
         ),
     )
+
+
+def any_requests(world):
+    """Requests of every kind for a world of no special kind, from 1.29 on."""
+    kinds = (easy_requests, ordered_requests, requests, extended_requests)
+    return st.one_of(*(kind(world) for kind in kinds)).map(nested)
+
+
+def nested(request):
+    """Return a request of a client that knows trees."""
+    return replace(request, nested=True)
+
+
+@st.composite
+def worlds_with_requests(draw):
+    """A world of any kind, and the requests to draw for it."""
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return draw(worlds_with_a_pool()), requests_of_a_pool()
+    if kind == 1:
+        world = draw(device_clouds())
+        return world, device_requests(world)
+    world = draw(consuming_at_times(clouds() if kind == 2 else worlds()))
+    return world, any_requests(world)
+
+
+@st.composite
+def compared_devices(draw):
+    """A host or two with devices that have attributes, and requests of groups that compare these."""
+    some_attributes = st.fixed_dictionaries(
+        {}, optional={"node": st.sampled_from([0, 1, 2, True]), "mem_gib": st.integers(0, 2)}
+    )
+    providers = []
+    for number in range(draw(st.integers(1, 2))):
+        providers.append(Provider(f"h{number}"))
+        providers += [
+            Provider(
+                f"h{number}d{device}",
+                f"h{number}",
+                {"FPGA": Stock(draw(st.integers(1, 2)))},
+                attributes=draw(some_attributes),
+            )
+            for device in range(draw(st.integers(2, 5)))
+        ]
+    return World(tuple(providers)), [draw(comparing_requests()) for _ in range(4)]
+
+
+@st.composite
+def comparing_requests(draw):
+    suffixes = [f"_{number}" for number in range(draw(st.integers(2, 4)))]
+    made = tuple(
+        Group(suffix, {"FPGA": 1}, where=draw(st.sampled_from([(), ("exists mem_gib",)])))
+        for suffix in suffixes
+    )
+    isolated = draw(st.sampled_from([frozenset(), frozenset(suffixes), frozenset(suffixes[:2])]))
+    return Request(made, isolated=isolated, values=draw(comparisons(suffixes)))

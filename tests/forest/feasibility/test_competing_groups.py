@@ -3,9 +3,10 @@
 
 import pytest
 
-from tests.forest.building import LimitedBudget, answer_of, forest_of, record, wide_trees
+from tests.forest.building import EndingBudget, answer_of, forest_of, record, wide_trees
 from treeclaim.forest.search import search
-from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.model.provider import ProviderRecord
+from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions, ValueList
 
 SECONDS = 1.0
 
@@ -17,6 +18,13 @@ def question(amounts, limit=10):
         for number, amount in enumerate(amounts)
     )
     return CandidateRequest(groups, limit=limit)
+
+
+def assert_refused_early(records, request):
+    """Check that a search without candidates looks at its budget seldom."""
+    budget = EndingBudget(20_000, everywhere=True)
+    answer = search(forest_of(records), request, SearchOptions(), budget=budget)
+    assert b'"allocation_requests":[]' in b"".join(answer.pieces()).replace(b" ", b"")
 
 
 @pytest.mark.parametrize(
@@ -32,9 +40,35 @@ def question(amounts, limit=10):
     ],
 )
 def test_competing_groups_without_room_are_refused_early(children, room, amounts):
-    forest = forest_of(wide_trees(100, children, room))
-    answer = search(forest, question(amounts), SearchOptions(), budget=LimitedBudget(20_000))
-    assert b'"allocation_requests":[]' in b"".join(answer.pieces()).replace(b" ", b"")
+    assert_refused_early(wide_trees(100, children, room), question(amounts))
+
+
+@pytest.mark.parametrize("is_isolated", [True, False])
+@pytest.mark.parametrize(("groups", "is_same"), [(17, True), (9, False)])
+def test_infeasible_comparison_is_detected_early(groups, is_same, is_isolated):
+    """Two nodes have sixteen devices each, or eight have four: one group too many is seen as that."""
+    records: list[ProviderRecord] = []
+    nodes, each = (2, 16) if is_same else (8, 4)
+    for host in range(3):
+        root = host * 100 + 1
+        records.append(record(root))
+        records += [
+            record(
+                root + 1 + device,
+                root,
+                root,
+                {"CUSTOM_DEVICE": 1},
+                attributes={"node": device % nodes},
+            )
+            for device in range(nodes * each)
+        ]
+    suffixes = tuple(f"_{number}" for number in range(groups))
+    request = CandidateRequest(
+        tuple(RequestGroup(suffix, {"CUSTOM_DEVICE": 1}) for suffix in suffixes),
+        isolated=frozenset(suffixes if is_isolated else ()),
+        values=(ValueList("node", suffixes, is_same),),
+    )
+    assert_refused_early(records, request)
 
 
 def test_easy_query_on_many_different_providers_is_answered():

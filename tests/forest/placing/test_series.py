@@ -6,72 +6,41 @@ from time import thread_time
 
 import pytest
 
-from tests.forest.building import (
-    CLASSES,
-    complete,
-    news,
-    provider_uuid,
-    record,
-)
+from tests.forest.building import forest_of as forest_of_records
+from tests.forest.building import news, record
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.placing import series as series_module
 from treeclaim.forest.placing.series import OutOfTimeError, Series
-from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
-FIRST, SECOND = 1, 2
 BYTES = 1_000_000
 LONG = 3_600.0
+WANTED = CandidateRequest((RequestGroup("", {"VCPU": 4}),))
+CONSUMER = PlacingRequest((WANTED,), ("c",), "p", "u", "t")
 
 
 @pytest.fixture
 def forest():
-    """Two hosts with room for two consumers each."""
-    made = Forest()
-    made.apply(complete([record(number, inventories={"VCPU": 8}) for number in (FIRST, SECOND)]))
-    return made
-
-
-def wanted(amount=4):
-    group = RequestGroup("", {"VCPU": amount})
-    return PlacingRequest((CandidateRequest((group,)),), ("c",), "p", "u", "t")
-
-
-def placed(series, request=None, seconds=LONG):
-    """On which host a consumer is placed, None for nowhere."""
-    result = series.place(request or wanted(), thread_time() + seconds)
-    if result is None:
-        return None
-    (uuid,) = result.allocations
-    return [provider_uuid(number) for number in (FIRST, SECOND)].index(uuid) + 1
+    return forest_of_records([record(number, inventories={"VCPU": 8}) for number in (1, 2)])
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        record(FIRST, inventories={"VCPU": 4}),
-        record(FIRST, inventories={"VCPU": 8, "DISK_GB": 1}),
+        record(1, inventories={"VCPU": 4}),
+        record(1, inventories={"VCPU": 8, "DISK_GB": 1}),
         record(3, inventories={"VCPU": 8}),
     ],
     ids=["another amount", "another class", "another host"],
 )
 def test_series_restarts_after_a_change_beyond_usage(forest, change):
     series = Series(forest, BYTES)
-    assert placed(series) == 1
+    assert series.place(CONSUMER, thread_time() + LONG)
     forest.apply(news(change))
     assert not series.may_follow(forest)
-
-
-def test_host_that_others_over_commit_has_no_place(forest):
-    series = Series(forest, BYTES)
-    assert placed(series) == FIRST
-    forest.apply(news(usage={FIRST: UsageChange({CLASSES.index("VCPU"): 11}, 0, 0, 0.0)}))
-    assert series.may_follow(forest)
-    assert placed(series) == SECOND
 
 
 KINDS = {
@@ -134,4 +103,4 @@ def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
 
 def test_series_raises_when_its_time_is_over(forest):
     with pytest.raises(OutOfTimeError):
-        placed(Series(forest, BYTES), seconds=-1)
+        Series(forest, BYTES).place(CONSUMER, thread_time() - 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import strategies as st
 
-from tests.forest.building import LimitedBudget, having, wide_trees
+from tests.forest.building import EndingBudget, having, wide_trees
 from tests.forest.building import forest_of as forest_of_records
 from tests.properties.forest_adapter import candidate_request, forest_of, lowered, property_of
 from tests.reference.expressions import attributes
@@ -71,7 +71,7 @@ def test_alike_trees_with_many_combinations_are_searched_once():
     groups = tuple(RequestGroup(suffix, {"CUSTOM_DEVICE": 1}) for suffix in suffixes)
     request = CandidateRequest(groups, isolated=frozenset(suffixes))
     # One look for each tree, to tell its kind, and the search of one tree.
-    budget = LimitedBudget(400)
+    budget = EndingBudget(400, everywhere=True)
     problem = relate(forest_of_records(wide_trees(300, 6)), request, SearchOptions(), budget)
     assert len(matching_anchors(problem)) == 300
 

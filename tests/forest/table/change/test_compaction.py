@@ -11,6 +11,7 @@ from tests.forest.building import (
     CATALOGUE,
     body_of,
     forest_of,
+    having,
     news,
     record,
     wide_trees,
@@ -31,8 +32,7 @@ def tell(forest, *records, removed=(), catalogue=None):
 
 
 def with_trait(forest, name, trait_id):
-    changed = forest.record(forest.row_of_name(name))
-    return replace(changed, links={**changed.links, "traits": (trait_id,)})
+    return having(forest.record(forest.row_of_name(name)), traits=(trait_id,))
 
 
 @pytest.mark.slow
@@ -43,26 +43,12 @@ def test_compaction_finishes_under_repeated_writes_to_a_large_tree():
         "table.provider_table.ROWS_COPIED_TOGETHER": 4,
     }
     with lowered(thresholds):
-        forest = forest_of([*wide_trees(20, 2), *large_tree(1000, 100)])
+        forest = forest_of([*wide_trees(20, 2), *wide_trees(1, 100, first=1000)])
         sizes = []
         for number in range(400):
             tell(forest, with_trait(forest, "provider 1050", 3 + number % 2))
             sizes.append(forest.row_count)
         assert max(sizes[200:]) <= max(sizes[:200]) < 50 * 161
-
-
-def large_tree(root, children):
-    return [
-        record(root, inventories={"VCPU": 8}),
-        *(
-            record(number, root, root, {"CUSTOM_DEVICE": 1})
-            for number in range(root + 1, root + 1 + children)
-        ),
-    ]
-
-
-def wide_trees_from(first, trees):
-    return [record(number, inventories={"VCPU": 8}) for number in range(first, first + trees)]
 
 
 def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch):
@@ -98,7 +84,7 @@ def test_reassigned_trait_id_shows_the_new_name():
 
 
 def test_two_providers_swap_names():
-    forest = forest_of(wide_trees_from(1, 2))
+    forest = forest_of(wide_trees(2, 0))
     first, second = forest.records()
     tell(forest, replace(first, name=second.name), replace(second, name=first.name))
     assert forest.row_of_name(second.name) == forest.row_of(first.uuid)
@@ -118,7 +104,7 @@ def test_forked_process_does_not_share_columns():
 
 @pytest.mark.parametrize("bound", ["_MOST_TREE_BYTES", "_LEAST_ROW_BYTES"])
 def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
-    records = [*wide_trees(1, 4), *wide_trees_from(1000, 1)]
+    records = [*wide_trees(1, 4), *wide_trees(1, 0, first=1000)]
     expected = body_of(forest_of(records), DEVICES)
     monkeypatch.setattr(texts, bound, 10)
     monkeypatch.setattr(texts, "_MOST_BYTES_FOR_A_ROW", 0)
@@ -130,7 +116,7 @@ def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
 
 
 def test_deleted_providers_leave_no_memory():
-    forest = forest_of(wide_trees_from(1, 10))
+    forest = forest_of(wide_trees(10, 0))
     for number in range(100, 400):
         tell(forest, record(number, inventories={"VCPU": 8}), removed=[number - 1])
     assert forest.handle_count <= 12
