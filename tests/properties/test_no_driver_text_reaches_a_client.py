@@ -7,6 +7,7 @@ has and with texts as drivers word them, while a real service answers.
 
 import json
 import sqlite3
+from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
@@ -126,10 +127,16 @@ faults = st.fixed_dictionaries(
 )
 
 
-def set_fault(statement, for_good, kind, text, name):
+@contextmanager
+def failing(statement, for_good, kind, text, name):
+    """Let a statement fail while the block runs."""
     Fault.error = kind(text)
     Fault.error.sqlite_errorname = name
     Fault.left, Fault.for_good = statement, for_good
+    try:
+        yield
+    finally:
+        Fault.left = None
 
 
 def assert_clean(answer):
@@ -148,15 +155,11 @@ def assert_clean(answer):
 @given(call=st.sampled_from(list(calls())), fault=faults)
 def test_no_driver_text_reaches_a_client(clients, call, fault):
     client, _ = clients
-    Fault.left = None
     client.post("/resource_providers", json={"name": HOST, "uuid": HOST})
-    set_fault(**fault)
-    try:
-        method, path, body = call
-        content = None if body == "null" else body
+    method, path, body = call
+    content = None if body == "null" else body
+    with failing(**fault):
         answer = client.request(method, path, content=content, headers=HEADERS)
-    finally:
-        Fault.left = None
     assert_clean(answer)
     assert client.get("/resource_providers").status_code == 200
 
@@ -165,11 +168,8 @@ def test_no_driver_text_reaches_a_client(clients, call, fault):
 @given(fault=faults)
 def test_admin_listener_shows_no_driver_text(clients, fault):
     _, admin = clients
-    set_fault(**fault)
-    try:
+    with failing(**fault):
         answer = admin.get("/ready")
-    finally:
-        Fault.left = None
     assert answer.status_code in {200, 503}
     assert not any(secret in answer.text for secret in SECRETS), answer.text
     assert_tells_nothing(answer.text)

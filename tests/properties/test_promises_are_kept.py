@@ -13,11 +13,11 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from tests.bodies import wanted_by
 from tests.reference.world import uuid_of
 from tests.service import client_of, fresh_database, start_on
 from tests.tiers import count_worlds
@@ -106,14 +106,15 @@ class Cloud:
         """Make holds, let consumers draw and place, then set conditions."""
         dice = self.dice
         for number in range(dice.randint(0, 2)):
-            request: dict[str, Any] = {"alternatives": [self.query()]}
-            request["consumers"] = [uuid_of(f"hold{number}")]
-            request |= OWNER | {"hold": {"returns": dice.random() < 0.8}}
+            request = OWNER | {
+                "alternatives": [self.query()],
+                "consumers": [uuid_of(f"hold{number}")],
+                "hold": {"returns": dice.random() < 0.8},
+            }
             client.post("/treeclaim/placements", json={"requests": [request]})
         holds = [hold["uuid"] for hold in client.get("/treeclaim/holds").json()["holds"]]
         for number in range(dice.randint(1, 6)):
-            request = {"alternatives": [self.query()], "consumers": [uuid_of(f"c{number}")]}
-            request |= OWNER | {"consumer_type": "INSTANCE"}
+            request = wanted_by([uuid_of(f"c{number}")], self.query())
             if holds and dice.random() < 0.5:
                 request["from_holds"] = holds
             client.post("/treeclaim/placements", json={"requests": [request]})
@@ -153,9 +154,8 @@ def post(client, path, body):
     return answer.json()
 
 
-def placement(query, names, **members):
-    request = OWNER | {"alternatives": [query], "consumers": list(names)}
-    return {"requests": [request | {"consumer_type": "INSTANCE"} | members]}
+def placement(query, names):
+    return {"requests": [wanted_by(names, query)]}
 
 
 def count_fits(client, query):

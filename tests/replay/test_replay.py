@@ -120,25 +120,15 @@ def test_runs_with_the_same_seed_have_the_same_arrivals():
     assert sorted(first[:4], key=events.index) == events
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"at": 1, "place": "a"}',
-        '{"at": "x", "release": "a"}',
-        "not JSON",
-        '{"at": 0, "place": "x", "query": "resources=VCPU:1"}',
-    ],
-)
-def test_an_error_of_an_event_names_file_and_line(tmp_path, line):
-    good = '{"at": 0, "place": "x", "query": "resources=VCPU:1"}'
-    file = written(tmp_path, "events.jsonl", f"{good}\n\n{line}\n")
-    with pytest.raises(ReplayError, match=r"events\.jsonl:3: "):
-        read_events(file)
+ARRIVAL = '{"at": 0, "place": "x", "query": "resources=VCPU:1"}'
+NO_EVENTS = ('{"at": 1, "place": "a"}', '{"at": "x", "release": "a"}', "not JSON", ARRIVAL)
+"""The last one places a consumer again."""
 
 
 @pytest.mark.parametrize(
     ("read", "text", "place"),
     [
+        *[(read_events, f"{ARRIVAL}\n\n{line}\n", r"file:3: ") for line in NO_EVENTS],
         (read_nodes, f"{NODES}n,8000,8000,2\n", r"file:2: "),
         (read_nodes, f"{NODES}n,8000,8000,x,T4\n", r"file:2: "),
         (read_pods, f"{PODS}p,1,1,x,500,,LS\n", r"file:2: "),

@@ -71,15 +71,20 @@ class HeldUp:
         monkeypatch.setattr(Store, "place_each", slowly)
         monkeypatch.setattr("treeclaim.store.writes.groups.PATIENCE", PATIENT)
 
-    def place(self, batches, requests):
-        """Place the first, and while that is under way all others; return where they are."""
+    def submit(self, pool, batches, requests):
+        """Begin to place the first, and while that is under way all others."""
         first, *followers = requests
+        pending = [pool.submit(batches.place, first)]
+        assert self.busy.wait(PATIENT)
+        pending += [pool.submit(batches.place, request) for request in followers]
+        while len(batches._groups._waiting) < len(followers):
+            threading.Event().wait(0.001)
+        return pending
+
+    def place(self, batches, requests):
+        """Place consumers of which all but the first wait; return where they are."""
         with ThreadPoolExecutor(len(requests)) as pool:
-            pending = [pool.submit(batches.place, first)]
-            assert self.busy.wait(PATIENT)
-            pending += [pool.submit(batches.place, request) for request in followers]
-            while len(batches._groups._waiting) < len(followers):
-                threading.Event().wait(0.001)
+            pending = self.submit(pool, batches, requests)
             self.may_go_on.set()
             return [future.result(PATIENT) for future in pending]
 
@@ -195,21 +200,13 @@ def test_unresponsive_database_fails_all_calls_of_a_batch(batches, held_up, monk
     def silent(store, operation, *args):
         raise StoreUnavailableError("it is away")
 
-    outcomes = []
-
-    def place(request):
-        try:
-            outcomes.append(batches.place(request))
-        except StoreUnavailableError as error:
-            outcomes.append(error)
-
     with ThreadPoolExecutor(3) as pool:
-        pool.submit(place, wanted())
-        assert held_up.busy.wait(PATIENT)
-        for number in (1, 2):
-            pool.submit(place, wanted())
-            while len(batches._groups._waiting) < number:
-                threading.Event().wait(0.001)
+        pending = held_up.submit(pool, batches, [wanted() for _ in range(3)])
         monkeypatch.setattr(Store, "read", silent)
         held_up.may_go_on.set()
-    assert [isinstance(outcome, StoreUnavailableError) for outcome in outcomes].count(True) == 2
+    failures = [future.exception() for future in pending]
+    assert [isinstance(failure, StoreUnavailableError) for failure in failures] == [
+        False,
+        True,
+        True,
+    ]

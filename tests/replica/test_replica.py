@@ -28,16 +28,6 @@ def body_of(replica, repeated_question=None):
     return json.loads(b"".join(replica.answer(repeated_question or question())))
 
 
-def test_a_claim_is_seen_by_the_next_search(store):
-    replica = Replica(store)
-    before = body_of(replica)
-    claim(store, 3)
-    after = body_of(replica)
-    assert len(before["allocation_requests"]) == 20
-    assert len(after["allocation_requests"]) == 19
-    assert str(uuid.UUID(int=3)) not in after["provider_summaries"]
-
-
 def test_response_is_cached_until_a_change(store):
     replica = Replica(store)
     inner, begun = question(), []
