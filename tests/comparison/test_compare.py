@@ -3,17 +3,17 @@
 
 import json
 import re
-import uuid
 
 import pytest
 
 from tests import peer
 from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
+from tests.clouds.bulk import write_world
 from tests.environments import peer_programs
 from tests.paths import EXAMPLE, ROOT
 from tests.servers import usual_environment
-from treeclaim.client import Client
+from tests.ui.worlds import small
 from treeclaim.comparison.known_differences import KNOWN
 
 
@@ -88,17 +88,13 @@ def test_openstack_placement_differs_by_known_differences_only(tmp_path):
     peer_programs()
     home = tmp_path / "ours"
     home.mkdir()
+    database = f"sqlite:///{tmp_path / 'peer.db'}"
+    write_world(database, small(hosts=9))
     with (
-        peer.openstack_placement_on(f"sqlite:///{tmp_path / 'peer.db'}", tmp_path) as (url, _),
+        peer.openstack_placement_on(database, tmp_path) as (url, _),
         served(home) as ours,
     ):
         environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=url)
-        with Client(url, "admin") as source:
-            body = {"name": "host", "uuid": str(uuid.uuid4())}
-            source.call("POST", "/resource_providers", json=body)
-            path = f"/resource_providers/{body['uuid']}/inventories"
-            stock = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
-            source.call("PUT", path, json=stock)
         succeed(environment, "copy", "--from", url, "--to", url_of(ours))
         swept = call(environment, "compare", url, url_of(ours))
         assert swept.returncode == 0, swept.stdout

@@ -10,17 +10,10 @@ import httpx
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import served, succeed
+from tests.cli.services import succeed
 from tests.proxy import Proxy
 from tests.servers import TREECLAIM, eventually
 from treeclaim.client.session import BATCH
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The environment of commands that talk to a service of this module."""
-    with served(tmp_path_factory.mktemp("service")) as variables:
-        yield variables
 
 
 def interrupted(process):

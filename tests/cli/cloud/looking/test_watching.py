@@ -9,16 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.cli.services import refused, served
+from tests.cli.services import refused
 from tests.servers import TREECLAIM
 from treeclaim.model.parts import Part
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """The environment of commands that talk to an empty service."""
-    with served(tmp_path_factory.mktemp("service")) as variables:
-        yield variables
 
 
 @contextmanager
