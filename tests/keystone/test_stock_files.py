@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.deploy.test_loggers import HELM
+from tests.deploy.test_loggers import HELM, configured
 from tests.environments import environment_of
 from tests.keystone.keystone_server import PASSWORD
 from tests.keystone.service import stats_of
@@ -47,7 +47,7 @@ def test_stock_file_serves_tokens_in_the_environment_of_a_release(
     (tmp_path / "placement.conf").write_text(text)
     (tmp_path / "ca.pem").write_text(Path(os.environ["SSL_CERT_FILE"]).read_text())
     if stock.stem == "openstack-helm":
-        (tmp_path / "logging.conf").write_text(HELM)
+        (tmp_path / "logging.conf").write_text(configured(**HELM))
         shutil.copy(stock.with_suffix(".policy.yaml"), tmp_path / "policy.yaml")
     environment = usual_environment(
         tmp_path,
