@@ -225,14 +225,16 @@ def test_connections_together_stay_within_the_memory_budget():
                     sent(clients, server, sends, 4_096)
                 quiet(budget)
                 (grown, _), total = measure(), budget.total
-            small = number * SMALL_BYTES
-            # Two answers at most are made beyond the limit: one for each thread.
-            assert total <= limit + small + 16 * MEGABYTE, (kind, total)
-            # Python objects of a connection that holds nothing, on both sides, and of their answers.
-            assert grown <= total * 9 / 8 + number * 20_000 + 8 * MEGABYTE, (kind, grown, total)
-            application.release.set()
-            clients.close()
-            eventually(lambda budget=budget: budget.total == 0, f"all is released: {kind}")
+                small = number * SMALL_BYTES
+                # Two answers at most are made beyond the limit: one for each thread.
+                assert total <= limit + small + 16 * MEGABYTE, (kind, total)
+                # Python objects of a connection that holds nothing, on both sides, and of their answers.
+                objects = number * 20_000 + 8 * MEGABYTE
+                assert grown <= total * 9 / 8 + objects, (kind, grown, total)
+                application.release.set()
+                clients.close()
+                eventually(lambda budget=budget: budget.total == 0, f"all is released: {kind}")
+                eventually(lambda most=objects: measure()[0] < most, f"it is free: {kind}")
 
 
 def whole(stack, server, data):

@@ -10,7 +10,7 @@ import pytest
 from tests.bodies import claim_of
 from tests.budgets import traced_memory
 from tests.server.early_answers import Case, KeptConnection, judge
-from tests.server.fronts import request_of, running
+from tests.server.fronts import running
 from tests.server.fuzzing import attack
 from tests.servers import eventually
 from tests.service import HEADERS, make_application
@@ -101,24 +101,3 @@ def test_claim_memory_is_released_with_its_response(server, amount):
                 # Each thread may have its last one, which takes more than its body once it is parsed.
                 most = REQUESTS // 2 * len(asked.body)
                 eventually(lambda: measure()[0] < most, "what they brought is free", 60)  # noqa: B023
-
-
-@pytest.mark.slow
-def test_request_memory_is_released_when_its_client_disconnects(server):
-    body = b'{"traits": ["%b"]}' % (b"x" * (LONG - 100))
-    path = "/resource_providers/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601/traits"
-    data = request_of("PUT", path, HEADERS | {"Content-Type": "application/json"}, body)
-
-    def hang_up(count):
-        for _ in range(count):
-            with server.connect() as client:
-                client.sendall(data)
-        eventually(lambda: len(server.front.table) == 0, "all are forgotten")
-
-    hang_up(5)
-    with traced_memory() as measure:
-        hang_up(REQUESTS)
-        # Requests that no thread has begun are dropped when their turn comes.
-        eventually(
-            lambda: measure()[0] < REQUESTS * LONG / 4, "what they brought is free", seconds=60
-        )
