@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Foreign software for tests: each in a virtual environment of its own, made once and kept.
 
-The environments are in the user's cache folder, or where TREECLAIM_TEST_ENVIRONMENTS says.
+The environments are in the user's cache folder.
 """
 
 import fcntl
@@ -71,8 +71,7 @@ def _cache_folder() -> Path:
 
 
 def _base():
-    default = _cache_folder() / "treeclaim-tests"
-    return Path(os.environ.get("TREECLAIM_TEST_ENVIRONMENTS", default))
+    return _cache_folder() / "treeclaim-tests"
 
 
 @contextmanager

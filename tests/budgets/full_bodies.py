@@ -52,33 +52,9 @@ class Names:
         return f"CUSTOM_{number:020d}"
 
 
-@dataclass(frozen=True)
-class Full:
-    """A body with one list or mapping full.
-
-    Attributes:
-        path: The path of the operation.
-        count, around: Members of it, and of the one around it.
-    """
-
-    path: tuple
-    count: int
-    around: int
-
-    def members(self, path, least):
-        """The number of members of a list or mapping."""
-        if path == self.path:
-            return self.count
-        rest = self.path[len(path) :]
-        if self.path[: len(path)] != path or rest[:1] != (EACH,):
-            return least
-        return 1 if EACH in rest[1:] else self.around
-
-
 def full_bodies(operation, names):
     """Labels of the full parts of an operation's bodies, each with a function that makes the body; it may be large."""
-    checker = operation.body.at(NEWEST)
-    schema = copy.deepcopy(checker.schema)
+    schema = copy.deepcopy(operation.body.at(NEWEST).schema)
     if operation.forms.body is not None:
         schema = operation.forms.body(schema)
     bounds = dict(_containers(schema, ()))
@@ -86,25 +62,23 @@ def full_bodies(operation, names):
         outer = [bounds[path[:at]] or AROUND for at, step in enumerate(path) if step == EACH]
         for around in {1, min([AROUND, *outer])} if outer else {1}:
             label = f"{'.'.join(path) or 'body'}: full in each of {around}"
-            yield label, partial(_full, schema, path, most, around, names, operation.most_values)
+            yield (
+                label,
+                partial(_fullest, schema, names, path, most, around, operation.most_values),
+            )
 
 
-def _full(schema, path, most, around, names, most_values):
-    """The body in which one list or mapping is full."""
-    return _value(schema, names, _fullest(schema, path, most, around, names, most_values))
-
-
-def _fullest(schema, path, most, around, names, most_values):
-    """As many members as the bounds of bytes and values allow."""
+def _fullest(schema, names, path, most, around, most_values):
+    """Return the body in which a list or mapping has as many members as the bounds of bytes and values allow."""
     sizes = []
     for count in (1, 1 + _MORE):
-        body = json.dumps(_value(schema, names, Full(path, count, around))).encode()
+        body = json.dumps(_Maker(names, path, count, around).value(schema)).encode()
         sizes.append((len(body), count_values(body)))
     (length, values), (longer, more) = sizes
     by_bytes = (BODY_BYTES - length) * _MORE // max(longer - length, 1)
     by_values = (most_values - values) * _MORE // max(more - values, 1)
     count = max(min(by_bytes, by_values) * 99 // 100, 1)
-    return Full(path, count if most is None else min(count, most), around)
+    return _Maker(names, path, count if most is None else min(count, most), around).value(schema)
 
 
 def _containers(schema, path):
@@ -135,55 +109,76 @@ def _form(schema):
     return schema
 
 
-def _value(schema, names, full, path=(), number=0):
-    schema = _form(schema)
-    if "const" in schema or "enum" in schema:
-        return schema["const"] if "const" in schema else schema["enum"][0]
-    kind = schema.get("type", "object")
-    kind = kind[0] if isinstance(kind, list) else kind
-    if kind in {"integer", "number"}:
-        is_generation = path[-1:] == ("resource_provider_generation",)
-        return names.generation if is_generation else max(schema.get("minimum", 1), 1)
-    if kind == "boolean":
-        return True
-    if kind == "string":
-        return _text(schema, names, number)
-    if kind == "array":
-        count = full.members(path, schema.get("minItems", 0))
-        inner = schema["items"]
-        return [_value(inner, names, full, (*path, EACH), at) for at in range(count)]
-    return _object(schema, names, full, path, number)
+@dataclass(frozen=True)
+class _Maker:
+    """Makes a body in which one list or mapping is full.
 
+    Attributes:
+        full: Its path.
+        count, around: Members of it, and of the one around it.
+    """
 
-def _object(schema, names, full, path, number):
-    wanted = set(schema.get("required", ()))
-    for form in [*schema.get("anyOf", ()), *schema.get("oneOf", ())][:1]:
-        wanted |= set(form.get("required", ()))
-    if "hold" in schema.get("properties", {}):
-        # Nothing but a hold does without.
-        wanted.add("consumer_type")
-    wanted |= set(full.path[len(path) : len(path) + 1])
-    known = schema.get("properties", {})
-    if schema.get("minProperties", 0) > len(wanted & known.keys()):
-        wanted |= set(list(known)[:1])
-    found = {
-        name: _value(inner, names, full, (*path, name), number)
-        for name, inner in schema.get("properties", {}).items()
-        if name in wanted
-    }
-    pattern = next(
-        iter(schema.get("patternProperties", {})), schema.get("propertyNames", {}).get("pattern")
-    )
-    for inner, _ in _members(schema):
-        for at in range(full.members(path, schema.get("minProperties", 0))):
-            key = names.key(pattern, at)
-            found[key] = _value(inner, names, full, (*path, EACH), at)
-    return found
+    names: Names
+    full: tuple
+    count: int
+    around: int
 
+    def value(self, schema, path=(), number=0):
+        """Return a value, which is that of a member with a number."""
+        schema = _form(schema)
+        if "const" in schema or "enum" in schema:
+            return schema["const"] if "const" in schema else schema["enum"][0]
+        kind = schema.get("type", "object")
+        kind = kind[0] if isinstance(kind, list) else kind
+        if kind in {"integer", "number"}:
+            is_generation = path[-1:] == ("resource_provider_generation",)
+            return self.names.generation if is_generation else max(schema.get("minimum", 1), 1)
+        if kind == "boolean":
+            return True
+        if kind == "string":
+            return self._text(schema, number)
+        if kind == "array":
+            count = self._count(path, schema.get("minItems", 0))
+            return [self.value(schema["items"], (*path, EACH), at) for at in range(count)]
+        return self._object(schema, path, number)
 
-def _text(schema, names, number):
-    if schema.get("format") == "uuid":
-        return names.uuid(number)
-    if "pattern" in schema:
-        return names.key(schema["pattern"], number)
-    return names.query if schema.get("maxLength") is None else f"CUSTOM_TRAIT_{number}"
+    def _count(self, path, least):
+        if path == self.full:
+            return self.count
+        rest = self.full[len(path) :]
+        if self.full[: len(path)] != path or rest[:1] != (EACH,):
+            return least
+        return 1 if EACH in rest[1:] else self.around
+
+    def _object(self, schema, path, number):
+        known = schema.get("properties", {})
+        form = next(iter([*schema.get("anyOf", ()), *schema.get("oneOf", ())]), {})
+        wanted = {*schema.get("required", ()), *form.get("required", ())}
+        wanted |= {*self.full[len(path) : len(path) + 1]}
+        if "hold" in known:
+            # Nothing but a hold does without.
+            wanted.add("consumer_type")
+        if schema.get("minProperties", 0) > len(wanted & known.keys()):
+            wanted |= {*list(known)[:1]}
+        members = {
+            name: self.value(inner, (*path, name), number)
+            for name, inner in known.items()
+            if name in wanted
+        }
+        patterns = [
+            *schema.get("patternProperties", ()),
+            schema.get("propertyNames", {}).get("pattern"),
+        ]
+        for inner, _ in _members(schema):
+            for at in range(self._count(path, schema.get("minProperties", 0))):
+                key = self.names.key(patterns[0], at)
+                members[key] = self.value(inner, (*path, EACH), at)
+        return members
+
+    def _text(self, schema, number):
+        if schema.get("format") == "uuid":
+            return self.names.uuid(number)
+        if "pattern" in schema:
+            return self.names.key(schema["pattern"], number)
+        is_query = schema.get("maxLength") is None
+        return self.names.query if is_query else f"CUSTOM_TRAIT_{number}"

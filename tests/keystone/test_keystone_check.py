@@ -95,26 +95,26 @@ def test_user_allowed_to_validate_tokens_passes_the_check(fault_with, region):
     assert fault_with(region_name=region) is None
 
 
-def test_ready_and_config_check_report_a_wrong_password(tmp_path, keystone):
+@pytest.mark.parametrize(
+    ("password", "finding", "status"),
+    [("wrong", "Keystone refuses the user", "not ready: "), (PASSWORD, "ready\n", "ready\n")],
+)
+def test_ready_shows_whether_keystone_accepts_the_user(
+    tmp_path, keystone, password, finding, status
+):
+    environment = environment_of(tmp_path, section(keystone, password=password))
+    admin = f"127.0.0.1:{free_port()}"
+    environment["OS_TREECLAIM__ADMIN_LISTEN"] = admin
+    with serving(environment, tmp_path, "--workers=1"):
+        text = eventually(lambda: ready_text(admin, finding), "Keystone has answered")
+    assert text.startswith(status)
+
+
+def test_config_check_reports_a_wrong_password(tmp_path, keystone):
     environment = environment_of(tmp_path, section(keystone, password="wrong"))
     refused = call(environment, "config", "check")
     assert refused.returncode == 1
     assert "Keystone refuses the user" in refused.stderr
-    admin = f"127.0.0.1:{free_port()}"
-    environment["OS_TREECLAIM__ADMIN_LISTEN"] = admin
-    with serving(environment, tmp_path, "--workers=1"):
-        text = eventually(
-            lambda: ready_text(admin, "Keystone refuses the user"), "the password is tried"
-        )
-        assert text.startswith("not ready: ")
-
-
-def test_service_is_ready_with_a_user_allowed_to_validate_tokens(tmp_path, keystone):
-    environment = environment_of(tmp_path, section(keystone))
-    admin = f"127.0.0.1:{free_port()}"
-    environment["OS_TREECLAIM__ADMIN_LISTEN"] = admin
-    with serving(environment, tmp_path, "--workers=1"):
-        eventually(lambda: ready_text(admin, "ready\n") == "ready\n", "Keystone has answered")
 
 
 def ready_text(admin, part):
