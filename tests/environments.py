@@ -27,30 +27,22 @@ _PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary
 
 @cache
 def environment_of(name, *packages):
-    """Return the folder of an environment with packages, made if it is missing.
-
-    Without it the test that asks is skipped, and says so.
-    """
+    """Return the folder of an environment with packages, made if it is missing; skip the test if that fails."""
     with _skipped_without(packages):
-        return _make_once(_base() / name, make_environment, packages)
+        return _make_once(_own_folder() / name, make_environment, packages)
 
 
 @cache
 def node_packages(name, *packages):
-    """Return the folder of Node's modules with some packages, made if it is missing.
-
-    Without them, the test that asks is skipped, and says so.
-    """
+    """Return the folder of Node's modules with some packages, made if it is missing; skip the test if that fails."""
     with _skipped_without(packages):
-        return _make_once(_base() / f"node-{name}", _make_node_packages, packages) / "node_modules"
+        folder = _make_once(_own_folder() / f"node-{name}", _make_node_packages, packages)
+        return folder / "node_modules"
 
 
 @cache
 def peer_programs():
-    """Return the folder with the programs of openstack-placement, installed if it is missing.
-
-    The benchmark has them too. Without them the test that asks is skipped, and says so.
-    """
+    """Return the folder with the programs of openstack-placement, as the benchmark has them, or skip the test."""
     with _skipped_without(_PEER_PACKAGES[:1]):
         return peer_environment() / "bin"
 
@@ -70,7 +62,7 @@ def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 
 
-def _base():
+def _own_folder():
     return _cache_folder() / "treeclaim-tests"
 
 

@@ -146,17 +146,19 @@ class Keystone:
             "OS_APPLICATION_CREDENTIAL_SECRET": PASSWORD,
         }
 
-    def service_options(self):
-        """Return the options with which a service's configuration file logs in."""
-        return (
-            f"auth_url = {self.url}\n"
-            "auth_type = password\n"
-            "username = placement\n"
-            f"password = {PASSWORD}\n"
-            "project_name = service\n"
-            "user_domain_name = Default\n"
-            "project_domain_name = Default"
-        )
+    def service_options(self, **changes):
+        """Return the lines with which a service's configuration file logs in; None takes an option away."""
+        options = {
+            "auth_url": self.url,
+            "auth_type": "password",
+            "username": "placement",
+            "password": PASSWORD,
+            "project_name": "service",
+            "user_domain_name": "Default",
+            "project_domain_name": "Default",
+        }
+        present = (options | changes).items()
+        return "".join(f"{name} = {value}\n" for name, value in present if value is not None)
 
     def revoke(self, token):
         headers = {"x-auth-token": token, "x-subject-token": token}

@@ -18,26 +18,10 @@ from treeclaim.admin.keystone_check import check_keystone
 pytestmark = pytest.mark.slow
 
 
-def section(keystone, **changes):
-    """The options of `[keystone_authtoken]`; None takes one away."""
-    usual = {
-        "auth_type": "password",
-        "auth_url": keystone.url,
-        "username": "placement",
-        "password": PASSWORD,
-        "project_name": "service",
-        "user_domain_name": "Default",
-        "project_domain_name": "Default",
-        "http_request_max_retries": "0",
-    }
-    return {name: value for name, value in (usual | changes).items() if value is not None}
-
-
-def environment_of(folder, options):
-    """The environment of a service with a file that has these options."""
-    lines = [f"{name} = {value}" for name, value in options.items()]
-    file = folder / "placement.conf"
-    file.write_text("\n".join(["[keystone_authtoken]", *lines, ""]))
+def environment_of(folder, keystone, **changes):
+    """The environment of a service with a file that has these options in `[keystone_authtoken]`."""
+    options = keystone.service_options(http_request_max_retries="0", **changes)
+    (folder / "placement.conf").write_text(f"[keystone_authtoken]\n{options}")
     return service_environment(folder, OS_API__AUTH_STRATEGY="keystone")
 
 
@@ -65,7 +49,7 @@ def fault_with(keystone, tmp_path, monkeypatch):
     """A function that returns the fault of `[keystone_authtoken]` with changed options."""
 
     def check(**changes):
-        for variable, value in environment_of(tmp_path, section(keystone, **changes)).items():
+        for variable, value in environment_of(tmp_path, keystone, **changes).items():
             monkeypatch.setenv(variable, value)
         loaded = config.load(config_files=[str(tmp_path / "placement.conf")])
         return check_keystone(loaded.options)
@@ -102,7 +86,7 @@ def test_user_allowed_to_validate_tokens_passes_the_check(fault_with, region):
 def test_ready_shows_whether_keystone_accepts_the_user(
     tmp_path, keystone, password, finding, status
 ):
-    environment = environment_of(tmp_path, section(keystone, password=password))
+    environment = environment_of(tmp_path, keystone, password=password)
     admin = f"127.0.0.1:{free_port()}"
     environment["OS_TREECLAIM__ADMIN_LISTEN"] = admin
     with serving(environment, tmp_path, "--workers=1"):
@@ -111,7 +95,7 @@ def test_ready_shows_whether_keystone_accepts_the_user(
 
 
 def test_config_check_reports_a_wrong_password(tmp_path, keystone):
-    environment = environment_of(tmp_path, section(keystone, password="wrong"))
+    environment = environment_of(tmp_path, keystone, password="wrong")
     refused = call(environment, "config", "check")
     assert refused.returncode == 1
     assert "Keystone refuses the user" in refused.stderr

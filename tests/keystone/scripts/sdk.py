@@ -36,9 +36,7 @@ def classes_and_traits(placement):
     placement.create_resource_class(name="CUSTOM_SDK")
     placement.update_resource_class("CUSTOM_SDK", name="CUSTOM_SDK_RENAMED")
     assert placement.get_resource_class("CUSTOM_SDK_RENAMED").name == "CUSTOM_SDK_RENAMED"
-    names = {
-        resource_resource_class.name for resource_resource_class in placement.resource_classes()
-    }
+    names = {resource_class.name for resource_class in placement.resource_classes()}
     assert {"VCPU", "CUSTOM_SDK_RENAMED"} <= names
     placement.delete_resource_class("CUSTOM_SDK_RENAMED", ignore_missing=False)
     placement.create_trait("CUSTOM_SDK_TRAIT")
@@ -52,9 +50,8 @@ def providers(placement):
     placement.update_resource_provider(CHILD, name="sdk disk")
     assert placement.get_resource_provider(CHILD).parent_provider_id == HOST
     assert placement.find_resource_provider("sdk disk", ignore_missing=False).id == CHILD
-    assert {
-        resource_provider.id for resource_provider in placement.resource_providers(in_tree=HOST)
-    } == {HOST, CHILD}
+    in_tree = {provider.id for provider in placement.resource_providers(in_tree=HOST)}
+    assert in_tree == {HOST, CHILD}
 
 
 def inventories(placement):
@@ -103,23 +100,17 @@ def claims(placement):
     placement.update_allocation(first, **claim(2, None))
     held = placement.get_allocation(first)
     assert held.allocations[HOST]["resources"] == {"VCPU": 2}
-    placement.create_allocations(
-        {first: claim(1, held.consumer_generation), second: claim(3, None)}
-    )
+    both = {first: claim(1, held.consumer_generation), second: claim(3, None)}
+    placement.create_allocations(both)
     on_host = list(placement.resource_provider_allocations(HOST))
     assert {allocation.id or allocation.consumer_id for allocation in on_host} == set(CONSUMERS)
     assert placement.fetch_resource_provider_usages(HOST).usages == {"VCPU": 4}
     (used,) = placement.usages(PROJECT, user_id=USER, consumer_type="INSTANCE")
     assert (used.consumer_count, used.resources) == (2, {"VCPU": 4})
-    conflict(placement, first)
+    with refused("a stale consumer generation", exceptions.ConflictException):
+        placement.update_allocation(first, **claim(1, None))
     for consumer in CONSUMERS:
         placement.delete_allocation(consumer, ignore_missing=False)
-
-
-def conflict(placement, consumer):
-    """A stale generation is an exception that the SDK knows."""
-    with refused("a stale consumer generation", exceptions.ConflictException):
-        placement.update_allocation(consumer, **claim(1, None))
 
 
 def deletions(placement):
