@@ -86,6 +86,7 @@ def test_unchanged_editor_text_makes_no_change(tmp_path_factory, state, notes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDITOR", "true")
         text = _edit_text(file, _with_notes(_text_of(state), state.name, notes))
+    assert text == _text_of(state)
     (planned,) = parse_topology(text, "edited").providers
     change = PlannedChange(state, replace(state, name=planned.name, values=planned.values))
     assert (change.after.name, planned.uuid) == (state.name, state.uuid)
