@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thread whose body raises goes on, and its failure is counted."""
 
+import subprocess
+import sys
 import threading
 from queue import SimpleQueue
 from typing import Any, cast
@@ -95,3 +97,30 @@ def test_metrics_thread_survives_a_failure(failures, monkeypatch):
     Measuring(cast("Any", None), [], {}, None).start()
     assert work.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "capacity"
+
+
+EXITING_HANDLER = """
+import logging, threading
+from treeclaim import helper_threads, log_queue
+
+class Exiting(logging.StreamHandler):
+    def emit(self, record):
+        if record.msg == "first":
+            raise SystemExit
+        super().emit(record)
+
+has_failed = threading.Event()
+helper_threads.failure_listeners.append(lambda _: has_failed.set())
+handler = log_queue.QueuedHandler(Exiting())
+log_queue.start_log_thread()
+for text in ("first", "second"):
+    handler.emit(logging.LogRecord("name", logging.INFO, "file", 1, text, None, None))
+    assert has_failed.wait(10)
+"""
+
+
+def test_log_thread_survives_a_handler_that_exits():
+    run = subprocess.run(
+        [sys.executable, "-c", EXITING_HANDLER], capture_output=True, timeout=SECONDS, check=True
+    )
+    assert b"second" in run.stderr

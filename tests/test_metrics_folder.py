@@ -121,6 +121,11 @@ def test_a_process_without_room_counts_for_itself(folder, after):
     assert sums(folder) == {}
 
 
+def test_forked_processes_without_room_count_for_themselves(folder):
+    run(after=NO_ROOM + FORKS)
+    assert sums(folder)["treeclaim_transaction_retries_total"] >= 1
+
+
 def test_missing_metrics_folder_does_not_stop_the_process(monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, "/nowhere")
     run()

@@ -42,7 +42,6 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "store/feed": ("tests/store/feed",),
     "store/operations": (
         "tests/store/operations",
-        "tests/store/test_store_keeps_its_word.py",
         "tests/store/writes",
         "tests/api/resources/extension/test_batches.py",
         "tests/conformance/test_gabbits.py",

@@ -48,6 +48,30 @@ def wake_all(watchers, members):
         watchers.wake(member)
 
 
+def test_wake_during_a_round_reaches_all_watchers():
+    async def scene():
+        watchers = Watchers(asyncio.get_running_loop(), MANY)
+        news, heard = 1, {}
+
+        def hear(member):
+            nonlocal news
+            heard[member] = news
+            if member is late and member.times == 1:
+                news = 2
+                wake_all(watchers, members)
+
+        members = [Member(hear) for _ in range(MANY)]
+        late = members[MANY * 9 // 10]
+        wake_all(watchers, members)
+        await settled(members, 1)
+        await settled(members[:1], 2)
+        for _ in range(MANY):
+            await asyncio.sleep(0)
+        assert set(heard.values()) == {2}
+
+    in_a_loop(scene)
+
+
 def test_failing_watcher_is_dropped_and_others_continue():
     def fail(_member):
         raise ValueError
