@@ -10,7 +10,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.properties.claim_calls import INVENTORIES, text_of
 from treeclaim.store.database import transactions
-from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import conditions as condition_claims
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.providers import conditions as condition_writes
@@ -111,8 +110,6 @@ def run_histories(machine, monkeypatch, steps, **members):
     Clock.time = START
     for module in (transactions, hold_writes, condition_claims, condition_writes):
         monkeypatch.setattr(module, "read_clock", Clock.now)
-    # The work of this thread is a rule here, so that calls before it are tried too.
-    monkeypatch.setattr(Housekeeper, "start", lambda _housekeeper: None)
     run_state_machine_as_test(
         type("CallsHere", (machine,), members),
         settings=settings(

@@ -43,6 +43,7 @@ from tests.properties.claim_machine import ClaimMachine
 from tests.reference.model import HOLD
 from tests.service import client_of, schema_on, services_on_database
 from tests.tiers import examples
+from treeclaim.store.housekeeping import Housekeeper
 
 STEPS = int(os.environ.get("TREECLAIM_STEPS", "0"))
 USUAL_STEPS = 240
@@ -392,6 +393,8 @@ def test_many_more_random_calls_match_the_model(database_url, tmp_path, monkeypa
 
 def make_calls(database_url, folder, monkeypatch, steps):
     """Make random calls, so many on a database."""
+    # The work of the threads is a rule here, so that calls before it are tried too.
+    monkeypatch.setattr(Housekeeper, "start", lambda _housekeeper: None)
     with (
         services_on_database(database_url, folder) as (services, application),
         client_of(application, **{"x-roles": "admin,service"}) as client,
