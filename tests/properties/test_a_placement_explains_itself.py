@@ -77,7 +77,7 @@ def compare(world, call):
     assert result["trees"]["matching"] == len(matching(request, [], rules)), where
     expected = []
     if not result["feasible"]:
-        for text, less, without in lessened(request):
+        for text, less, without in lessened(world, request):
             expected.append((text, matching(less, without, rules)))
         for omitted in rules:
             remaining = [at for at in rules if at != omitted]

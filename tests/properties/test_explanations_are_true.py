@@ -141,15 +141,15 @@ def check_advice(world, request, explanation, where):
 
 def advice(world, request):
     """The sentences of an explanation, where no tree matches."""
-    consuming_classes = {name for provider in world.providers for name in provider.consumes}
-    for text, less, omitted in lessened(request, consuming_classes):
+    for text, less, omitted in lessened(world, request):
         count = len(matching_without(world, less, omitted, MOST_COMBINATIONS))
         if count:
             yield f"Without {text} {count} {'tree' if count == 1 else 'trees'} would match."
 
 
-def lessened(request, consuming_classes=()):
+def lessened(world, request):
     """Each constraint as advice tells it, the request, and what is to be left out of it."""
+    consuming_classes = {name for provider in world.providers for name in provider.consumes}
     for constraint in constraints_of(candidate_request(request), consuming=consuming_classes):
         reason, suffix, text = constraint.reason.value, constraint.group, constraint.text
         if reason == "no_inventory" and is_all_of_a_group(request, constraint):
