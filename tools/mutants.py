@@ -32,7 +32,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "api/protocol": ("tests/api/protocol", "tests/conformance/test_worked_examples.py"),
     "cli": ("tests/cli", "tests/openstack_plugin"),
     "client": ("tests/client", "tests/cli/cloud"),
-    "config": ("tests/config", "tests/cli/service", "tests/admin", "tests/docs"),
+    "config": ("tests/config", "tests/cli/service", "tests/admin"),
     "forest": ("tests/forest", "tests/properties", "tests/reference"),
     "model": ("tests/model", "tests/api/protocol", "tests/api/resources", "tests/conformance"),
     "replica": ("tests/replica", "tests/properties", "tests/api/resources/placing"),
