@@ -104,21 +104,23 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
     """
     for locked_request in locked.accepted:
         try:
-            locked_request.new = _new_allocations(transaction, locked_request.request, locked)
+            locked_request.new_allocations = _new_allocations(
+                transaction, locked_request.request, locked
+            )
         except TreeclaimError as error:
             locked_request.refuse(error)
-    new = [new for locked_request in locked.accepted for new in locked_request.new]
+    new_allocations = locked.new_allocations
     if locked.is_consuming:
-        locked.consumption = _consumption(transaction, locked, new)
+        locked.consumption = _consumption(transaction, locked, new_allocations)
     entries = locked.consumption if locked.is_consuming else None
-    ledger = Ledger(transaction, new, locked.providers.values(), entries)
+    ledger = Ledger(transaction, new_allocations, locked.providers.values(), entries)
     if ledger.has_conditions:
         before = locked.current.list_providers(
             uuid
             for locked_request in locked.accepted
             for uuid in locked_request.request.consumer_uuids
         )
-        named = before | {allocation.provider.id for allocation in new}
+        named = before | {allocation.provider.id for allocation in new_allocations}
         consumed = consumed_by(locked.consumption, locked.consumption)
         locked.conditions.read(named | consumed)
     for locked_request in locked.accepted:
@@ -129,14 +131,14 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
 
 
 def _consumption(
-    transaction: WriteTransaction, locked: LockedClaims, new: Sequence[NewAllocation]
+    transaction: WriteTransaction, locked: LockedClaims, new_allocations: Sequence[NewAllocation]
 ) -> Entries:
     """Return the consumption of claimed and formerly claimed inventories.
 
     Raises:
         RetryTransactionError: if a consumed provider is not locked.
     """
-    keys = {allocation.key for allocation in new}
+    keys = {allocation.key for allocation in new_allocations}
     held = [*locked.current.list_allocations(locked.current.by_consumer)]
     held += locked.holds.current.list_allocations(locked.holds.current.by_consumer)
     ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
@@ -150,7 +152,9 @@ def _consumption(
 def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
     """Judge a request, and count it as written; raise its refusal."""
     request, conditions = locked_request.request, locked.conditions
-    begins = conditions.judge(request, locked_request.new, locked.current, locked.consumption)
+    begins = conditions.judge(
+        request, locked_request.new_allocations, locked.current, locked.consumption
+    )
     _accept_amounts(ledger, locked, locked_request)
     conditions.accept(begins)
 
@@ -159,19 +163,19 @@ def _accept_amounts(ledger: Ledger, locked: LockedClaims, locked_request: Locked
     request, book = locked_request.request, locked.holds.book
     before = locked.current.sum_usage(request.consumer_uuids)
     if not book.holds and not any(claim.hold or claim.from_holds for claim in request.claims):
-        ledger.accept(locked_request.new, before, locked.class_ids)
+        ledger.accept(locked_request.new_allocations, before, locked.class_ids)
         return
     after = book.apply(_changes(locked, locked_request), is_reshape=request.is_reshape)
     held_before, held = book.compare(after, request.consumer_uuids)
-    ledger.accept(locked_request.new, before + held_before, locked.class_ids, held)
+    ledger.accept(locked_request.new_allocations, before + held_before, locked.class_ids, held)
     locked.holds.book = after
 
 
 def _changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change]:
     """Return the changes of the consumers of a request."""
     after: defaultdict[str, dict[Key, int]] = defaultdict(dict)
-    for new in locked_request.new:
-        after[new.consumer_uuid][new.key] = new.used
+    for allocation in locked_request.new_allocations:
+        after[allocation.consumer_uuid][allocation.key] = allocation.used
     request, holds = locked_request.request, locked.holds.book.holds
     return [
         Change(
@@ -249,9 +253,8 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     insert_allocations(
         transaction,
         (
-            (new.consumer_uuid, new.key, new.used)
-            for locked_request in locked.accepted
-            for new in locked_request.new
+            (allocation.consumer_uuid, allocation.key, allocation.used)
+            for allocation in locked.new_allocations
         ),
     )
     new_terms = {claim.consumer_uuid: claim.hold for claim in claims if claim.hold is not None}
@@ -312,9 +315,8 @@ def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> M
         emptied = [
             claim.consumer_uuid for claim in locked_request.request.claims if not claim.allocations
         ]
-        touched = {new.provider.id for new in locked_request.new} | locked.current.list_providers(
-            emptied
-        )
+        touched = {allocation.provider.id for allocation in locked_request.new_allocations}
+        touched |= locked.current.list_providers(emptied)
         steps.update(touched & ids)
     raise_generations(transaction, locked.providers.values(), steps)
     return steps
@@ -330,13 +332,13 @@ def _record_usage(
     used: defaultdict[int, Counter[int]] = defaultdict(
         Counter, {provider_id: Counter() for provider_id in steps}
     )
-    for new in (new for locked_request in locked.accepted for new in locked_request.new):
-        used[new.provider.id][new.class_id] += new.used
+    for allocation in locked.new_allocations:
+        used[allocation.provider.id][allocation.class_id] += allocation.used
     for old in locked.current.list_allocations(uuids):
         used[old.provider_id][old.class_id] -= old.used
     if locked.consumption:
         changed = set(locked.current.sum_usage(uuids))
-        changed |= {new.key for locked_request in locked.accepted for new in locked_request.new}
+        changed |= {allocation.key for allocation in locked.new_allocations}
         consumed = consumed_by(locked.consumption, changed)
         record_consumed(transaction, consumed - used.keys())
     generations = {provider.id: provider.generation for provider in locked.providers.values()}

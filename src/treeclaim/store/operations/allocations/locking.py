@@ -43,7 +43,7 @@ class LockedRequest:
 
     request: ClaimRequest
     refusal: TreeclaimError | None = None
-    new: Sequence[NewAllocation] = ()
+    new_allocations: Sequence[NewAllocation] = ()
 
     def refuse(self, error: TreeclaimError) -> None:
         """Set the refusal, without its traceback, which would keep the frames alive."""
@@ -88,6 +88,11 @@ class LockedClaims:
     def accepted(self) -> list[LockedRequest]:
         """Return the requests that are not refused."""
         return [locked for locked in self.requests if locked.refusal is None]
+
+    @property
+    def new_allocations(self) -> list[NewAllocation]:
+        """Return the new allocations of the accepted requests."""
+        return [allocation for locked in self.accepted for allocation in locked.new_allocations]
 
     @property
     def refusals(self) -> list[TreeclaimError | None]:

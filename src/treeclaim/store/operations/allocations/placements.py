@@ -62,6 +62,5 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
         if refusal is not None:
             raise PlacementRefusedError(claim.consumer_uuid) from refusal
     # As one request, so that the generation of each provider rises by one.
-    new = [allocation for locked_request in locked.requests for allocation in locked_request.new]
-    locked.requests = [LockedRequest(ClaimRequest(claims), None, new)]
+    locked.requests = [LockedRequest(ClaimRequest(claims), None, locked.new_allocations)]
     write_accepted(transaction, locked)
