@@ -16,14 +16,12 @@ class Compute:
 
     Attributes:
         asked: Version and `all_tenants` of each request.
-        refusals: A page after the first is refused once for each member.
     """
 
     def __init__(self, **lists):
         self.servers = self.deleted = self.unknown = self.migrations = ()
         self.flavors = self.aggregates = ()
         self.page_size = PAGE
-        self.refusals = []
         self.asked = []
         vars(self).update(lists)
 
@@ -38,9 +36,6 @@ class Compute:
             return 200, {"extra_specs": specs[flavor]}
         match request.path:
             case "/servers/detail":
-                if self.refusals and "marker" in request.query:
-                    self.refusals.pop()
-                    return 503, {"computeFault": {"code": 503}}
                 return self._page("servers", request, self.servers)
             case "/servers":
                 is_deleted = request.query.get("status") == "SOFT_DELETED"

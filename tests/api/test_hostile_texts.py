@@ -165,9 +165,9 @@ def test_hostile_text_in_parameter_names_and_suffixes_is_handled(application, te
         for version in VERSIONS[3:]
     )
     for path, name, version in share_of(places, text, 3):
-        given = encoded(name + text)
-        more = b"resources" + encoded(text) + b"=VCPU:1&group_policy=none&resources_A=VCPU:1&"
-        for query in (given + b"=VCPU:1", more + given + b"=" + HOST.encode()):
+        parameter = encoded(name + text)
+        others = b"resources" + encoded(text) + b"=VCPU:1&group_policy=none&resources_A=VCPU:1&"
+        for query in (parameter + b"=VCPU:1", others + parameter + b"=" + HOST.encode()):
             require_sound(send(application, "GET", path, query=query, version=version))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operations may cost: one table, and a test for each way to measure."""
+"""The table of budgets of operations, and the helpers of the tests that measure them."""
 
 import gc
 import tracemalloc

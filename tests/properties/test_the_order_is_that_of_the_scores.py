@@ -59,25 +59,36 @@ def scored(world, request):
         return None
 
 
-@pytest.mark.slow
-@property_of(WORLDS, questions())
-def test_candidates_are_ordered_by_score_and_ties_by_default_order(question):
+def comparable_searches(question):
+    """Yield a function that searches by options, the scored candidates of a request, and its text."""
     world, requests = question
     forest = forest_of(world)
     for request in requests:
         expected = scored(world, request)
-        if expected is None:
-            continue
+        if expected is not None:
+
+            def search(limit=None, *, request=request, **options):
+                return FoundCandidates(world, ask(forest, request, limit, **options))
+
+            yield search, expected, f"{world} {request}"
+
+
+def limits_of(expected):
+    """Return limits to search with."""
+    return {None, 1, 2, len(expected) // 2 or 1}
+
+
+@pytest.mark.slow
+@property_of(WORLDS, questions())
+def test_candidates_are_ordered_by_score_and_ties_by_default_order(question):
+    for search, expected, where in comparable_searches(question):
         event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
-        for limit in {None, 1, 2, len(expected) // 2 or 1}:
-            where = (str(world), request, limit)
-            result = FoundCandidates(world, ask(forest, request, limit))
+        for limit in limits_of(expected):
+            result = search(limit)
             assert result.listed == [candidate for _, candidate in expected[:limit]], where
             assert result.scores == [float(score) for score, _ in expected[:limit]], where
             assert not result.is_approximate, where
-        capped = FoundCandidates(
-            world, ask(forest, request, maximum=2, breadth_first=True, randomize=True)
-        )
+        capped = search(maximum=2, breadth_first=True, randomize=True)
         assert capped.listed == [candidate for _, candidate in expected[:2]]
 
 
@@ -89,16 +100,10 @@ FEW = {"order.ordered.MOST_EXACT": 4, "order.ordered.TOGETHER": 2}
 @property_of(WORLDS, questions(), **FEW)
 def test_trees_with_very_many_candidates_are_searched_heuristically(question):
     """Rule 3: as many candidates as there are, with right scores; exact unless the answer says otherwise."""
-    world, requests = question
-    forest = forest_of(world)
-    for request in requests:
-        expected = scored(world, request)
-        if expected is None:
-            continue
+    for search, expected, where in comparable_searches(question):
         score_of = {candidate: score for score, candidate in expected}
-        for limit in {None, 1, 2, len(expected) // 2 or 1}:
-            where = (str(world), request, limit)
-            result = FoundCandidates(world, ask(forest, request, limit))
+        for limit in limits_of(expected):
+            result = search(limit)
             assert len(result.candidates) == len(result.listed) == len(expected[:limit]), where
             assert result.candidates <= score_of.keys(), where
             scores = [float(score_of[candidate]) for candidate in result.listed]

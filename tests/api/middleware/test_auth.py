@@ -108,12 +108,12 @@ def test_token_validation_that_waits_too_long_returns_503(
     monkeypatch.setattr(admission, "LONGEST_WAIT", 0.3)
     with served(identity, tmp_path) as http:
         identity.hold()
-        asked = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(2)]
+        callers = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(2)]
         eventually(lambda: len(identity.asked) == 2, "two are looked up")
         refused = asking(http, GOOD)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         identity.release()
-        assert [one.result().status_code for one in asked] == [200, 200]
+        assert [caller.result().status_code for caller in callers] == [200, 200]
         assert asking(http, GOOD).status_code == 200
 
 
@@ -141,8 +141,9 @@ def test_validated_token_is_shared_between_threads(identity, clients, tmp_path):
             begin.wait()
             return [asking(http, GOOD, "/traits").status_code for _ in range(10)]
 
-        answers = [one.result() for one in [clients.submit(ask) for _ in range(16)]]
-    assert {status for each in answers for status in each} == {200}
+        callers = [clients.submit(ask) for _ in range(16)]
+        statuses = {status for caller in callers for status in caller.result()}
+    assert statuses == {200}
     assert identity.asked == [GOOD]
 
 
@@ -161,11 +162,11 @@ def test_cached_token_does_not_wait_for_a_silent_memcached(identity, clients, tm
         assert asking(http, GOOD).status_code == 200
         # As many as there are threads, and more, are to be looked up, and nobody answers.
         identity.hold()
-        others = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(16)]
+        callers = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(16)]
         eventually(lambda: len(identity.asked) > 1, "they are looked up")
         assert asking(http, GOOD, SEARCH).status_code == 200
         identity.release()
-        assert {one.result().status_code for one in others} == {200, 503}
+        assert {caller.result().status_code for caller in callers} == {200, 503}
 
 
 @pytest.mark.slow

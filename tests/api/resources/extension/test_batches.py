@@ -31,12 +31,12 @@ def shared_cloud(request, tmp_path_factory):
 @pytest.fixture
 def cloud(shared_cloud):
     """A cloud without providers."""
-    left = shared_cloud.ask(PATH)["providers"]
-    while left:
-        left = [
-            one
-            for one in left
-            if shared_cloud.client.delete(f"/resource_providers/{one['uuid']}").status_code == 409
+    uuids = [provider["uuid"] for provider in shared_cloud.ask(PATH)["providers"]]
+    while uuids:
+        uuids = [
+            uuid
+            for uuid in uuids
+            if shared_cloud.client.delete(f"/resource_providers/{uuid}").status_code == 409
         ]
     return shared_cloud
 
@@ -49,7 +49,7 @@ def listed(cloud):
     return cloud.ask(PATH, **PARTS)["providers"]
 
 
-def amounts(**given):
+def amounts(**fields):
     return {
         "total": 1,
         "reserved": 0,
@@ -58,7 +58,7 @@ def amounts(**given):
         "step_size": 1,
         "allocation_ratio": 1.0,
         "consumes": [],
-    } | given
+    } | fields
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -69,42 +69,44 @@ def test_read_edit_and_apply_round_trips(cloud, seed):
     cloud.fill(trees=3, consumers=0)
     for _ in range(4):
         wanted = listed(cloud)
-        for one in wanted:
-            edit(choice, one, wanted)
+        for provider in wanted:
+            edit(choice, provider, wanted)
         answer = applied(cloud, *choice.sample(wanted, len(wanted)))
-        results = {one["uuid"]: one for one in answer}
-        for one in wanted:
-            one["generation"] = results[one["uuid"]]["generation"]
+        results = {result["uuid"]: result for result in answer}
+        for provider in wanted:
+            provider["generation"] = results[provider["uuid"]]["generation"]
         shown = listed(cloud)
-        for one in (*wanted, *shown):
-            del one["root_provider_uuid"]
-            one["traits"].sort()
+        for provider in (*wanted, *shown):
+            del provider["root_provider_uuid"]
+            provider["traits"].sort()
         assert shown == wanted
         again = applied(cloud, *shown)
-        assert {one["result"] for one in again} == {"unchanged"}
+        assert {result["result"] for result in again} == {"unchanged"}
 
 
-def edit(choice, one, every):
-    """Change something about a provider, or nothing."""
+def edit(choice, provider, providers):
+    """Change a part of a provider, or nothing."""
     match choice.randrange(6):
         case 0:
-            one["traits"] = choice.sample(TRAITS, choice.randrange(3))
+            provider["traits"] = choice.sample(TRAITS, choice.randrange(3))
         case 1:
-            one["aggregates"] = sorted(choice.sample(AGGREGATES, choice.randrange(3)))
+            provider["aggregates"] = sorted(choice.sample(AGGREGATES, choice.randrange(3)))
         case 2:
-            some = choice.sample(CLASSES, choice.randrange(3))
-            one["inventories"] = {
-                name: amounts(total=choice.randrange(1, 9)) for name in CLASSES if name in some
+            stocked = choice.sample(CLASSES, choice.randrange(3))
+            provider["inventories"] = {
+                name: amounts(total=choice.randrange(1, 9)) for name in CLASSES if name in stocked
             }
         case 3:
-            one["name"] = f"renamed-{next(NUMBERS)}"
-        case 4 if not any(other["parent_provider_uuid"] == one["uuid"] for other in every):
+            provider["name"] = f"renamed-{next(NUMBERS)}"
+        case 4 if not any(
+            other["parent_provider_uuid"] == provider["uuid"] for other in providers
+        ):
             roots = [
                 other["uuid"]
-                for other in every
-                if other["parent_provider_uuid"] is None and other is not one
+                for other in providers
+                if other["parent_provider_uuid"] is None and other is not provider
             ]
-            one["parent_provider_uuid"] = choice.choice([None, *roots])
+            provider["parent_provider_uuid"] = choice.choice([None, *roots])
 
 
 def test_batch_is_atomic_for_readers(cloud):
@@ -119,5 +121,5 @@ def test_batch_is_atomic_for_readers(cloud):
     flip(0)
     with busy(flip):
         for _ in range(40):
-            shown = {tuple(one["traits"]) for one in listed(cloud)}
+            shown = {tuple(provider["traits"]) for provider in listed(cloud)}
             assert len(shown) == 1

@@ -168,25 +168,27 @@ def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
     ):
         followers = [Follower(server.url, list(map(uuid_of, names))) for names in WATCHED]
         whole = followers[0]
-        eventually(lambda: all(one.times for one in followers), "all have listed", SECONDS)
+        eventually(
+            lambda: all(follower.times for follower in followers), "all have listed", SECONDS
+        )
         with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
             for turn in range(restarts + 1):
                 before = whole.times
-                done = [
+                writes = [
                     pool.submit(write, server.url, f"{turn} {number}", steps)
                     for number in range(writers)
                 ]
                 if turn < restarts:
-                    wait(done, SECONDS, FIRST_COMPLETED)
+                    wait(writes, SECONDS, FIRST_COMPLETED)
                     server.stop()
                     server.start()
-                assert sum(one.result() for one in done) > 0
+                assert sum(future.result() for future in writes) > 0
                 eventually(lambda: whole.times > before, "a newer copy", SECONDS)  # noqa: B023
         for follower in followers:
             expected = read_fully(server.url, follower.trees)
             assert follower is not whole or orjson.loads(expected)
             eventually(
-                lambda one=follower, expected=expected: one.copy == expected,
+                lambda follower=follower, expected=expected: follower.copy == expected,
                 "an equal copy",
                 SECONDS,
             )

@@ -21,13 +21,13 @@ def busy(*works):
 
     The block begins when each has worked once: on a quick machine it would be over before.
     """
-    over = threading.Event()
+    is_over = threading.Event()
     failures = []
 
     def run(work, begun):
         step = 0
         try:
-            while not over.is_set():
+            while not is_over.is_set():
                 work(step)
                 step += 1
                 begun.set()
@@ -43,7 +43,7 @@ def busy(*works):
         assert all(event.wait(LONGEST_STEP) for event in begun)
         yield
     finally:
-        over.set()
+        is_over.set()
         for thread in threads:
             thread.join()
     assert not failures
@@ -59,7 +59,7 @@ def cloud(request, tmp_path):
 def test_pages_miss_and_repeat_no_lasting_provider_under_writes(cloud):
     client = cloud.client
     settled = [provider["uuid"] for provider in cloud.ask(PATH)["providers"]]
-    movable = [one for one in settled if one != uuid_of("host-0")]
+    movable = [uuid for uuid in settled if uuid != uuid_of("host-0")]
     hosts = [uuid_of("host-0"), None]
 
     def move(step):
@@ -85,8 +85,8 @@ def test_pages_miss_and_repeat_no_lasting_provider_under_writes(cloud):
     with busy(move, come_and_go):
         for limit in (1, 2, 3, 5, 8):
             pages = cloud.pages(PATH, "providers", limit=limit)
-            listed = [one["uuid"] for page in pages for one in page]
-            assert [one for one in listed if one in settled] == settled
+            listed = [provider["uuid"] for page in pages for provider in page]
+            assert [uuid for uuid in listed if uuid in settled] == settled
 
 
 @pytest.mark.slow
