@@ -56,12 +56,16 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "helper_threads.py": ("tests/test_helper_threads.py",),
     "log_lines.py": ("tests/test_logs.py",),
     "log_queue.py": ("tests/test_logs.py", "tests/test_helper_threads.py"),
-    "logs.py": ("tests/test_logs.py",),
+    "logs.py": (
+        "--tier=ci",
+        "tests/cli/service/test_configured.py",
+        "tests/deploy/test_loggers.py",
+    ),
     "metrics.py": ("tests/admin",),
     "metrics_folder.py": ("tests/test_metrics_folder.py",),
     "wsgi.py": ("tests/test_wsgi.py", "tests/wsgi_servers"),
 }
-"""Rooms of src/treeclaim, each with the tests that must notice a change in it, quick ones first."""
+"""Rooms of src/treeclaim, each with the tests that must notice a change in it, quick ones first, and their tier."""
 
 
 def main() -> int:
