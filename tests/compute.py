@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compute API that answers as Nova does, as far as commands ask it, and a cloud that has it."""
+"""The part of Nova's API that commands use, and a cloud that has it."""
 
 import json
 from contextlib import contextmanager

@@ -30,7 +30,7 @@ SEEDS = 2**32
 
 
 def pytest_addoption(parser):
-    """Add the options that say how much a run tries, and what fails it."""
+    """Add the options for how much a run tries, and what fails it."""
     parser.addoption("--tier", choices=TIERS, default="quick", help="see CONTRIBUTING.md")
     parser.addoption(
         "--beyond-quick", action="store_true", help="leave out what the quick tier runs in full"
@@ -183,7 +183,7 @@ def rank_of(path):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
-    """Tell what the test requests to those who start it."""
+    """Publish the resources of the running test to the code that starts programs."""
     Running.requested = requested_by(item)
     try:
         return (yield)
@@ -205,7 +205,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Say what was not run, and how to repeat what failed."""
+    """Report tests that were not run, and how to repeat failures."""
     tier, seed = config.getoption("--tier"), config.getoption("hypothesis_seed")
     if tier != "all":
         terminalreporter.write_line(

@@ -120,8 +120,8 @@ class Sqlite:
 def _memory():
     """The folder of files in memory where there is plenty of it, else None: the usual folder.
 
-    To make the schema waits for the disk two dozen times. What a server has written outlives the
-    end of its process there too, however that ends.
+    Creating the schema waits for the disk two dozen times. Written data survives the end of a
+    server's process there too, even a kill.
     """
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK):
@@ -144,7 +144,7 @@ class _Server:
     drop = ""
     """The statement that removes a database, whatever is connected to it."""
     end = signal.SIGTERM
-    """The signal that stops the server, whoever is connected."""
+    """The signal that stops the server in spite of connections."""
 
     def __init__(self):
         # Before an account or a folder is touched.
@@ -265,7 +265,7 @@ class _Server:
 
     @cached_property
     def _administration(self):
-        """Makes a connection each time, but asks the server only once what it can do."""
+        """Opens a connection each time, but reads the server's capabilities only once."""
         return sa.create_engine(
             self.administered(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool
         )
@@ -335,7 +335,7 @@ class Postgresql(_Server):
         """End all of its processes at one moment, as a power cut would.
 
         Those that outlive the first show each other, and clients, what no standby has: a commit that
-        waits for a standby is there as soon as nobody can wait for the standby any more.
+        waits for a standby becomes visible once the process that waits has ended.
         """
         self.process.send_signal(signal.SIGSTOP)
         for child in psutil.Process(self.process.pid).children(recursive=True):
@@ -346,7 +346,7 @@ class Postgresql(_Server):
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
     def model_of(self, fill):
-        """A database that nobody is connected to."""
+        """A database without connections."""
         name = _new_name()
         self._administer(self.create.format(name=name))
         fill(self.url(name))
@@ -358,7 +358,7 @@ class Postgresql(_Server):
             yield self.url(name)
 
     def administered(self):
-        """Its first database is in SQL_ASCII, and does not say how its texts are encoded."""
+        """Its first database is in SQL_ASCII, without an encoding of its texts."""
         return f"{self.url(self.first_database)}?client_encoding=utf8"
 
 
@@ -392,7 +392,7 @@ default_pool_size = {4 if self._mode == "transaction" else 60}
         )
 
     def start(self, *options):
-        """Start it, and wait until it passes on what it is asked."""
+        """Start it, and wait until it passes on requests."""
         self.spawn(program_of("pgbouncer"), *options, str(self.folder / "configuration"))
 
 

@@ -90,7 +90,7 @@ def _make_once(folder, make, packages):
 
 @contextmanager
 def alone_in(folder):
-    """Let other test processes wait until this one has made a folder."""
+    """Make a folder while other test processes wait for it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -25,7 +25,7 @@ _LOCAL_HOSTS = ("", "localhost")
 
 
 class ForbiddenError(Exception):
-    """A quick test started a program, or asked another host, that not every machine has."""
+    """A quick test started a program, or connected to a host, that not every machine has."""
 
 
 class Isolation:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from tests.servers import eventually
 
 _INNODB_PAUSE = 0.15
-"""Seconds: InnoDB's tables of locks change only if nobody has read them for a tenth of a second."""
+"""Seconds: InnoDB refreshes its tables of locks only a tenth of a second after they were last read."""
 
 _SESSION = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT connection_id()"}
 _WAITING = {

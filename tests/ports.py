@@ -18,10 +18,10 @@ def _free_all() -> None:
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody uses and that nobody else is given by this function.
+    """Return an unused loopback port that this function gives to no other caller.
 
     A server takes its port some time after it was chosen. Were another process given the same one
-    in between, it would talk to somebody else's server and not know. So a port stays reserved, by
+    in between, a test would unknowingly use a foreign server. So a port stays reserved, by
     a name that Linux frees when the process ends.
     """
     while True:

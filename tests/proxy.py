@@ -186,7 +186,7 @@ def _close(pair: _Pair) -> None:
 def delayed(url: str, seconds: float) -> Iterator[str]:
     """Yield the URL of the same database with so many seconds more for each round trip.
 
-    The proxy is a process of its own, so that it takes no time of those who measure. A file of SQLite has no
+    The proxy is a process of its own, so that it takes no time from the measuring process. A file of SQLite has no
     round trips, and stays as it is.
     """
     port = urlsplit(url).port

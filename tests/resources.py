@@ -25,7 +25,7 @@ _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sb
 
 
 class MissingResourceError(Exception):
-    """Software is not installed; the message says how to get it."""
+    """Software is not installed; the message explains how to install it."""
 
 
 class UndeclaredResourceError(Exception):
@@ -159,7 +159,7 @@ def requested_by(item: pytest.Item) -> frozenset[str]:
 
 
 def request_marked(item: pytest.Item) -> None:
-    """Let a test request, before all else, the fixtures that marks of its parameters name."""
+    """Add to a test, before its own fixtures, those that marks of its parameters name."""
     marked = {name for mark in item.iter_markers("needs") for name in mark.args}
     if isinstance(item, pytest.Function) and marked:
         item.fixturenames = [*sorted(marked), *item.fixturenames]

@@ -33,11 +33,11 @@ NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class NoAnswerError(Exception):
-    """Something did not happen in time; the message says what, and what the server wrote."""
+    """Something did not happen in time; the message gives the reason and the server's output."""
 
 
 def usual_environment(folder, **more):
-    """The environment of a process that must not see the configuration of whoever runs tests."""
+    """The environment of a process that must not see the configuration of the user."""
     wanted = ("PATH", "PYTHONPATH", authorities.VARIABLE)
     kept = {name: os.environ[name] for name in wanted if name in os.environ}
     fixed = {
@@ -93,7 +93,7 @@ class Server:
     """
 
     def __init__(self, command, environment, log, is_ready):
-        """Describe a server; `is_ready` tells whether it answers."""
+        """Describe a server; `is_ready` checks whether it answers."""
         self.process = None
         self.log = log
         self.admin_url = None
@@ -170,7 +170,7 @@ class Service(Server):
         url: Where it is to listen; without one, a free port of this machine.
         prefix: A program that runs the command, and its arguments.
         is_awaited: Whether its start ends with its first answer.
-        how: How the service is asked whether it runs, as httpx's clients take it.
+        how: Options of httpx's clients for probing whether the service runs.
 
     Attributes:
         url: Where it is.
@@ -236,7 +236,7 @@ def _started(server):
 
 
 def answers(url, **options):
-    """Return a function that tells whether a URL is answered at all."""
+    """Return a function that checks whether a URL is answered at all."""
     verify = options.pop("verify", NO_CERTIFICATES)
 
     def ask():

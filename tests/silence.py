@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 @contextmanager
 def never_answering():
-    """Take each connection, and all that comes, and say nothing; yields the address and those taken."""
+    """Accept connections and read everything without an answer; yields the address and the connections."""
     taken = []
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
@@ -34,7 +34,7 @@ def never_answering():
 
 @contextmanager
 def not_there():
-    """Let packets to an address be dropped: the kernel does so while as many wait as may; yields it."""
+    """Drop packets to an address: the kernel does so while as many wait as may; yields it."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):

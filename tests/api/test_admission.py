@@ -17,7 +17,7 @@ from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 
 @contextmanager
 def occupied(gate, kind, count, fails=None):
-    """Let requests stay inside until the block ends."""
+    """Keep requests inside until the block ends."""
     inside, may_end = [], threading.Event()
 
     def stay():
@@ -77,7 +77,7 @@ def test_steady_crowd_is_served_completely(threads):
 
 
 def test_failures_do_not_count_as_progress():
-    """Writes that time out one after the other let no other write wait, which would be for an hour."""
+    """Writes that time out one after the other delay no other write."""
     gate, lost = Admission(4), StoreUnavailableError("gone")
     for seconds in (admission.STALLED_AFTER, 3600):
         with (

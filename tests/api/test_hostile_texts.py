@@ -193,7 +193,7 @@ def test_hostile_text_in_bodies_is_handled(application, text):
 
 @EACH_TEXT
 def test_hostile_text_in_headers_is_handled(application, text):
-    """A server hands over Latin-1; some let control characters through."""
+    """A server hands over Latin-1; some accept control characters."""
     sent = text.encode("utf-8", "surrogatepass").decode("latin-1")
     calls = (
         ("GET", "/resource_providers", None),

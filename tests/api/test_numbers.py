@@ -91,7 +91,7 @@ def test_numbers_in_every_described_field_are_handled(application, part):
             text = query.replace(NUMBER, quote(number)).encode()
             if needed and not text.startswith(b"resources="):
                 text = needed.encode() + text
-            # To wait for changes takes the time that is asked for.
+            # Waiting for changes takes the requested time.
             if path == "/treeclaim/changes" and text.startswith(b"wait="):
                 continue
             answer = send(application, method, path, query=text, body=written, version=VERSION)

@@ -112,7 +112,7 @@ def post_everywhere(application, kind, length):
 
 @pytest.fixture
 def deep_recursion():
-    """Let functions call themselves more often than by default, as debuggers and hypothesis do."""
+    """Allow deeper recursion than by default, as debuggers and hypothesis do."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies that are as full as an operation lets them be: of each list and mapping that its schema has.
+"""The largest bodies that each operation accepts: of each list and mapping that its schema has.
 
 They are made from the schemas, so that no operation, and no part of a body, is forgotten.
 """

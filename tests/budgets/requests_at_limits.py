@@ -78,7 +78,7 @@ def mix():
 
 
 def every_trait(times):
-    """`required` as often as asked, each value with all traits."""
+    """A number of `required`, each value with all traits."""
     return "&".join("required=in:" + ",".join(TRAITS[n:] + TRAITS[:n]) for n in range(times))
 
 

@@ -48,7 +48,7 @@ class Cloud:
         return [make_claim(str(uuid.uuid4()), {self.hosts[0]: 1}) for _ in range(count)]
 
     def add_consumer(self):
-        """Let a consumer claim something on the first host; return its UUID."""
+        """Claim something for a consumer on the first host; return its UUID."""
         (claim,) = self.claims(1)
         self.other.replace_allocations([claim])
         return claim.consumer_uuid

@@ -121,14 +121,14 @@ class Cloud:
         return answer
 
     def follow(self):
-        """Let the Forest take in all writes; return the generation of a host."""
+        """Wait until the Forest has all writes; return the generation of a host."""
         return self.generation(self.hosts[0])
 
     def generation(self, provider):
         return self.ask("GET", f"/resource_providers/{provider}").json()["generation"]
 
     def change_shape(self):
-        """Let nothing that depends on the shape be known."""
+        """Clear everything that is kept by shape."""
         host = self.hosts[-1]
         names = [TRAITS[next(self.numbers) % len(TRAITS)]]
         body = {"traits": names, "resource_provider_generation": self.generation(host)}

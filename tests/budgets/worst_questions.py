@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worst known questions; each is to be asked in a process of its own."""
+"""The worst known questions; each runs in a process of its own."""
 
 from contextlib import suppress
 from functools import partial

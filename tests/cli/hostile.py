@@ -14,7 +14,7 @@ from treeclaim.client import Client
 from treeclaim.client.aggregates import name_aggregates
 
 MARK = "FORGED"
-"""Begins each line that somebody forged, and shows that what is hostile was printed at all."""
+"""Begins each forged line, and proves that the hostile text was printed at all."""
 
 COLOUR = "\x1b[38;5;213m"
 """A colour that no command of ours uses."""

@@ -31,7 +31,7 @@ PROGRAMS = {"placement-manage": manage, "placement-status": status}
 
 
 class Unread(io.TextIOWrapper):
-    """The end of a pipe that nobody reads; remembers whether anything was written to it.
+    """The write end of a pipe without a reader; remembers whether anything was written to it.
 
     Buffered, writing fails in the middle of a long output, or at the end of a command; else at once.
     """
@@ -61,7 +61,7 @@ def environment(tmp_path_factory):
 
 
 def end_of(program, environment, arguments, *, is_buffered):
-    """Run a program whose output nobody reads; return whether it printed, and its exit code."""
+    """Run a program whose output has no reader; return whether it printed, and its exit code."""
     with closing(Unread(is_buffered=is_buffered)) as unread:
         result = call_program(program, environment, *arguments, output=unread)
         assert "unexpected" not in result.stderr

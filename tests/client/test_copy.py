@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim copy`: everything arrives, an interruption does no harm, differences are told.
+"""`treeclaim copy`: everything arrives, an interruption does no harm, differences are listed.
 
 openstack-placement runs as a black box, from a virtual environment of its own; where that cannot be
-made, its tests are skipped and say so.
+made, its tests are skipped with that reason.
 """
 
 import json
@@ -41,7 +41,7 @@ def named(name):
 
 
 def silent(_stage, _done, _total):
-    """Tell nobody how far it is."""
+    """Report no progress."""
 
 
 def write_small(url):
@@ -73,7 +73,7 @@ def add(client, text):
 
 
 def hold(client, consumer, provider, amounts, **members):
-    """Let a consumer hold amounts of a provider, in place of those that it has."""
+    """Replace the amounts that a consumer has of a provider."""
     candidate = {"allocations": {provider: {"resources": amounts}}}
     client.claim(named(consumer), candidate, replace=True, **WHO | members)
 

@@ -20,7 +20,7 @@ VERSIONS = {"/": "1.39", "/treeclaim": "1.0"}
 
 
 class Scripted(FakeAdapter):
-    """An adapter that answers as it is told, one answer a call; errors are raised."""
+    """An adapter with scripted answers, one for each call; errors are raised."""
 
     def __init__(self, *answers):
         self.answers = list(answers)

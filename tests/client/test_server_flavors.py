@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's flavors become what Nova would ask, by its documentation of extra specs: `flavors.json` has cases."""
+"""Nova's flavors become the queries of its documentation of extra specs: `flavors.json` has cases."""
 
 import json
 

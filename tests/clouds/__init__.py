@@ -31,13 +31,13 @@ class BenchProvider:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Providers, parents first, and the query to ask.
+    """Providers, parents first, and the query.
 
     Attributes:
         name: Short.
         providers: The providers to create.
         query: Query of GET /allocation_candidates, without a limit.
-        limits: Limits to ask with; None for no limit.
+        limits: Values of `limit`; None for no limit.
         claim: Amounts that the claim benchmark takes from a provider; empty for none.
         copies: How often the database has each provider, under other names; a million providers
             are made there in seconds.
@@ -61,7 +61,7 @@ class World:
 
     @property
     def has_questions(self) -> bool:
-        """Tell whether the query can be varied."""
+        """Return whether the query can be varied."""
         return "MEMORY_MB:512" in self.query
 
 

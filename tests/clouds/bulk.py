@@ -47,14 +47,14 @@ def write_world(database: str, world: World) -> None:
 
 
 def write_servers(database: str, world: World, count: int) -> None:
-    """Let so many servers have something of hosts in turn."""
+    """Place a number of servers on hosts in turn."""
     with _connected(database) as connection:
         held = _in_turn(world, _uuids(_FIRST_SERVER, count), _OF_SERVER)
         _write_consumers(connection, held, _SERVER_TYPE)
 
 
 def write_promises(database: str, world: World, *, holds: int, requests: int) -> None:
-    """Let hosts in turn have so many holds for ever, and so many servers a kept request."""
+    """Write numbers of holds without an end and of kept requests, on hosts in turn."""
     request = orjson.dumps([world.query]).decode()
     with _connected(database) as connection:
         uuids = uuids_of_holds(holds)
@@ -93,7 +93,7 @@ def _connected(database: str) -> Iterator[sa.Connection]:
 
 
 def _continue_ids(connection: sa.Connection) -> None:
-    """Let PostgreSQL give ids behind those that were written: its sequences know nothing of them."""
+    """Advance PostgreSQL's sequences behind the written ids: its sequences know nothing of them."""
     for table in (tables.resource_providers, tables.placement_aggregates):
         last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()
         sequence = sa.func.pg_get_serial_sequence(table.name, "id")
@@ -101,7 +101,7 @@ def _continue_ids(connection: sa.Connection) -> None:
 
 
 def _copy(connection: sa.Connection, count: int, number: int) -> None:
-    """Let the database write all providers but their claims once more, under other names."""
+    """Copy all providers without their claims under other names, in the database."""
     changed: dict[str, Any] = {
         "uuid": lambda column: sa.literal(f"{number:08x}") + sa.func.substr(column, 9),
         "name": lambda column: sa.literal(f"copy{number}-") + column,

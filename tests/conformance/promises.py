@@ -92,12 +92,12 @@ def request_id(answer: Answer) -> None:
 
 
 def nosniff(answer: Answer) -> None:
-    """No browser guesses what a body is, whoever has asked for it."""
+    """Each response forbids browsers to guess the type of its body."""
     assert answer.headers.get("x-content-type-options") == "nosniff"
 
 
 def negotiated_version(answer: Answer) -> None:
-    """Each answer says which version it was made by, and is so cached."""
+    """Each response names its version, and caches distinguish versions."""
     if answer.minor is None:
         refused = any(phrase in answer.text for phrase in VERSION_REFUSALS)
         assert refused or answer.preflight or answer.status == HTTPStatus.UNAUTHORIZED

@@ -3,7 +3,7 @@
 
 `response_promises: {kept: true}`
     The default of every request: the answer keeps all of `promises.py`.
-    A suite that looks at an answer outside the API proper says `{kept: false}`.
+    A suite about answers outside the API has `{kept: false}`.
 `response_error: {detail: ..., code: ..., no_code: true}`
     The JSON error document: `detail` (one phrase or a list) is contained in
     its detail, its code is `code`. Where no code is named, the code is
@@ -130,7 +130,7 @@ class ErrorHandler(base.ResponseHandler):
     test_key_value: Any = {}  # noqa: RUF012 - so gabbi has it
 
     def preprocess(self, test: Any) -> None:
-        """Expect the code that says nothing where a test names none."""
+        """Expect the undefined code where a test names none."""
         expected = test.test_data["response_error"]
         answer = answer_of(test)
         if "code" not in expected and (answer.minor or 0) >= promises.CODES_SINCE:

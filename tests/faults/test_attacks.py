@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39, treeclaim 1.0"}
 CLIENT_SECONDS = 120
-"""Longer than the service lets anybody wait."""
+"""Longer than any wait of the service."""
 
 ATTACKERS = 8
 ESTABLISHED = psutil.CONN_ESTABLISHED
@@ -79,7 +79,7 @@ class Place:
 
 
 def world(hosts):
-    """Ordinary hosts, and a tree of which an endless question can be asked."""
+    """Ordinary hosts, and a tree for which a query never ends."""
     maker = WorldMaker(5)
     for number in range(hosts):
         maker.add(f"host-{number}", {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000})
@@ -135,7 +135,7 @@ def place(tmp_path_factory):
 
 
 def others_are_answered(place, rounds=ROUNDS):
-    """Somebody else asks and searches, always something new, and a probe looks."""
+    """Another client sends requests and searches, always new ones, and a probe runs."""
     with place.client() as client, httpx.Client(timeout=CLIENT_SECONDS) as probe:
         for _ in range(rounds):
             assert client.get("/").status_code == 200
@@ -173,7 +173,7 @@ def end_of(client, most):
 
 @contextmanager
 def deaf(place):
-    """Streamed answers without an end, of which nobody reads a byte."""
+    """Clients that request endless streamed answers and read nothing."""
     outcomes = []
     with connections(place, DEAF, ENDLESS, received=4096) as opened:
         yield outcomes
@@ -239,7 +239,7 @@ def test_attack_is_refused_within_memory_while_others_are_answered(
     with watched_memory(place.process) as sizes:
         with attack(place) as outcomes:
             others_are_answered(place)
-        # On a slow machine some are told to come again later, but never all.
+        # On a slow machine some requests get a 503, but never all.
         assert set(outcomes) & refusals, Counter(outcomes)
         assert set(outcomes) <= refusals | {503}, Counter(outcomes)
     assert max(sizes) - sizes[0] < megabytes * MEGABYTE

@@ -24,14 +24,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def clock(tmp_path, faketime):
-    """A file that says by how much the clock of a service is off, read at each question."""
+    """A file with the error of a service's clock, read at each call."""
     file = tmp_path / "clock"
     file.write_text("+0")
     return file
 
 
 def running_by(clock, database, folder, **options):
-    """A service whose clock is as a file says."""
+    """A service whose clock is shifted by the value in a file."""
     prefix = (shutil.which("env"), f"LD_PRELOAD={preloaded(shutil.which('faketime'))}")
     return running(
         database,
@@ -103,7 +103,7 @@ def now_of(database):
 
 
 def until(client, hold, time):
-    """Let a hold end at a time; return the status."""
+    """Set the end of a hold; return the status."""
     body = {"holds": {hold: {"until": time.isoformat()}}}
     return client.post("/treeclaim/holds", json=body).status_code
 

@@ -163,7 +163,7 @@ def test_worker_recovers_after_database_sessions_run_out(postgresql, tmp_path):
 
 
 def test_worker_serves_with_a_full_log_pipe(tmp_path):
-    """The pipe of a service is full after some hundred lines; it says what was lost once somebody reads."""
+    """The pipe of a service is full after some hundred lines; it reports what was lost once the log is read again."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     command = [*TREECLAIM, "serve", f"--port={port}", "--workers=1"]
     environment = service_environment(tmp_path)
@@ -173,7 +173,7 @@ def test_worker_serves_with_a_full_log_pipe(tmp_path):
         try:
             eventually(answers(url))
             for _ in range(600):
-                # The loop of the connections itself tells of these.
+                # The loop of the connections itself logs these.
                 with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
                     client.sendall(b"GET /none HTTP/1.1\r\n\r\n")
                     assert client.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
@@ -181,7 +181,7 @@ def test_worker_serves_with_a_full_log_pipe(tmp_path):
                 for _ in range(1_500):
                     assert client.get("/").status_code == 200
                 assert works(client)
-                # Where a short message found the last room, it has told of longer ones.
+                # A short message that found the last room reports the longer ones that were lost.
                 log = [os.read(process.stdout.fileno(), 1 << 20)]
 
                 def is_told():

@@ -135,7 +135,7 @@ def test_silent_database_gives_503_in_time(place, caplog):
                 answer, seconds = request.result()
                 assert_unavailable(answer, place.through)
                 assert seconds < SLACK * (SHORT.silence + SHORT.connect)
-        # With its connections gone, it is as quick to say so as a server is to be reached.
+        # Without its connections, it refuses as quickly as a server can be reached.
         answer, seconds = seconds_of(lambda: place.claim(place.hosts[0]))
         assert_unavailable(answer, place.through)
         assert seconds < SLACK * SHORT.connect + SHORT.silence
@@ -341,7 +341,7 @@ SECRET = "mistaken"
 
 
 def refused_at_start(folder, url):
-    """Return what a service says that ends since it may not use a database."""
+    """Return the output of a service that ends because it may not use a database."""
     environment = service_environment(folder, url.render_as_string(hide_password=False))
     command = [*TREECLAIM, "serve", "--port", str(free_port())]
     # Unless it gives up at once, it tries for longer than this.

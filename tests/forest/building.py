@@ -63,7 +63,7 @@ def having(provider, **links):
 
 
 def complete(records):
-    """Changes that say: these are all providers."""
+    """Return changes that replace all providers."""
     return Changes(
         cursor=BEGINNING, complete=True, records=records, removed=[], catalogue=CATALOGUE
     )

@@ -36,7 +36,7 @@ def memcached(memcached):
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory, keystone, service_url, memcached):
-    """A Treeclaim that asks this Keystone, as a server process."""
+    """A Treeclaim that uses this Keystone, as a server process."""
     folder = tmp_path_factory.mktemp("treeclaim")
     with behind(keystone, folder, service_url, memcached) as server:
         yield server

@@ -61,7 +61,7 @@ class Keystone:
 
     Attributes:
         url: URL of the identity API, version 3.
-        placement_url: Where the catalogue says that placement is.
+        placement_url: The URL of placement in the catalogue.
         project_ids: By project name.
     """
 
@@ -115,7 +115,7 @@ class Keystone:
             server.stop()
 
     def login(self, user="admin", project="admin"):
-        """Return what a client's environment says to log in with a password."""
+        """Return a client's environment variables to log in with a password."""
         return {
             "OS_AUTH_URL": self.url,
             "OS_USERNAME": user,
@@ -128,7 +128,7 @@ class Keystone:
         }
 
     def application_credential(self):
-        """Return what a client's environment says to log in with an application credential.
+        """Return a client's environment variables to log in with an application credential.
 
         In the form of the file that Horizon offers.
         """
@@ -216,7 +216,7 @@ class Keystone:
         with alone_in(made):
             if not made.exists():
                 self._manage("db_sync")
-                # As root it refuses to make keys without being told whose they are.
+                # As root it refuses to make keys without a given owner.
                 root = ["--keystone-user=root", "--keystone-group=root"]
                 as_root = root if os.geteuid() == 0 else []
                 self._manage("fernet_setup", *as_root)

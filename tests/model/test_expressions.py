@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions about attributes: what can be read, what it says, and where reading ends."""
+"""Expressions about attributes: valid texts, their meaning, and where parsing ends."""
 
 import pytest
 

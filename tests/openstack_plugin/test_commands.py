@@ -29,7 +29,7 @@ def openstack(shell, environment):
 
 
 def output_of(done, code=0):
-    """The document of a command that was asked for JSON."""
+    """The JSON document of a command."""
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
 

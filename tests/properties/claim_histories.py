@@ -68,7 +68,7 @@ class Judge:
     """Checks by pictures alone that nothing is promised twice, and nothing is lost.
 
     Args:
-        model: Says what amounts consume.
+        model: Computes what amounts consume.
 
     Attributes:
         sums: By returning hold, its held and drawn amounts after the last call.

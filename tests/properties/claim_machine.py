@@ -53,7 +53,7 @@ DAY = 86_400
 class ClaimMachine(RuleBasedStateMachine):
     """A history of calls to a driver and to the model.
 
-    A subclass is the driver. What it sends is written, and it returns the reason of a refusal in the words of the
+    A subclass is the driver. It writes what it sends, and returns the reason of a refusal in the words of the
     model, None for none; exceptions are named.
 
     Attributes:

@@ -45,7 +45,7 @@ def forest_of(world):
 
 
 def loaded(world):
-    """The changes that say: these are all providers, traits and classes."""
+    """The changes with the meaning: these are all providers, traits and classes."""
     records = records_of(world)
     traits, classes = names_of(world)
     catalogue = Catalogue.of(

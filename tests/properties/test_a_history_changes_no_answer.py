@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that has followed any writes, its own and those of another one, answers, byte for byte, as a new one.
+"""A worker that has followed any writes, its own and another's, responds byte for byte as a new one.
 
-Every operation that reads is asked, with every parameter and every member of a body that the
-description of the API has: what is added there fails here until it has values."""
+Every reading operation is sent with every parameter and every member of a body in the
+description of the API: an addition there fails here until it has values."""
 
 import json
 import random
@@ -160,7 +160,7 @@ def parameters(path):
 
 
 def searched(draw, names):
-    """A query of the search in which each group asks for something."""
+    """A query of the search in which each group requests something."""
     suffixes = [suffix for suffix in SUFFIXES if draw.random() < 0.6] or [draw.choice(SUFFIXES)]
     pairs = [("resources" + suffix, amounts(draw)) for suffix in suffixes]
     if len(suffixes) > 1:
@@ -224,7 +224,7 @@ def placements(draw):
 
 
 def _with_holds(draw, request):
-    """Let a request draw from holds, make some, or say what it is placed by."""
+    """Add to a request draws from holds, new holds, or its placement request."""
     queries = [query for query in request["alternatives"] if "from_holds" not in query]
     request["alternatives"] = queries or ["resources=VCPU:1"]
     kind = draw.random()
@@ -502,7 +502,7 @@ def test_worker_with_a_history_responds_like_a_new_one(number, run_seed, tmp_pat
             write(draw, old)
         mix(draw, old)
         for _ in range(ROUNDS):
-            # Asked before the writes too, so that what is kept must follow them.
+            # Sent before the writes too, so that caches must follow them.
             round_of_questions = [questions(draw) for _ in range(QUESTIONS_EACH)]
             for question in round_of_questions:
                 asked(old, question)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random calls of clients of all versions do what the model says (contract pages 70, 100 and 102).
+"""Random calls of clients of all versions follow the model (contract pages 70, 100 and 102).
 
 The service is called over HTTP, and a worker follows the change feed. TREECLAIM_STEPS=N in the environment makes N
 calls on each database (`make steps STEPS=N`).

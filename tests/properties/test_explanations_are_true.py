@@ -104,7 +104,7 @@ def check_nearest(explanation, matching, where):
 
 
 def check_nothing_else_blocks(world, request, explanation, where):
-    """A tree matches once all is gone that is said to block it."""
+    """A tree matches once everything is gone that the explanation names."""
     for tree in explanation["nearest"]:
         blocking = [
             (constraint["reason"], constraint["group"], constraint["detail"])
@@ -133,7 +133,7 @@ def satisfying(world, request, group):
 
 
 def check_advice(world, request, explanation, where):
-    """All constraints are told of which one alone stands in the way, and no others."""
+    """All constraints that alone stand in the way are named, and no others."""
     expected = [] if explanation["feasible"] else list(advice(world, request))
     assert explanation["advice"] == expected, (where, expected)
     event("advice" if expected else "no advice")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`keep:MIX:CLASS` and what is stranded are what contract page 101, section 3, says."""
+"""`keep:MIX:CLASS` and stranded amounts follow contract page 101, section 3."""
 
 from dataclasses import replace
 

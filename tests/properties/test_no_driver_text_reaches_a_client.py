@@ -129,7 +129,7 @@ faults = st.fixed_dictionaries(
 
 @contextmanager
 def failing(statement, for_good, kind, text, name):
-    """Let a statement fail while the block runs."""
+    """Make a statement fail while the block runs."""
     Fault.error = kind(text)
     Fault.error.sqlite_errorname = name
     Fault.left, Fault.for_good = statement, for_good

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherever the time is over, the plan found by then is told (contract page 101, before section 1)."""
+"""A plan that runs out of time returns the best one so far (contract page 101, before section 1)."""
 
 import pytest
 

@@ -107,7 +107,7 @@ class Cloud:
         return plan
 
     def is_room_made(self, share):
-        """Return whether a plan near its bound lets one more large consumer fit."""
+        """Return whether after a plan near its bound one more large consumer fits."""
         large = tuple(3 * n // 4 for n in self.size)
         fits = sum(min(free[at] // n for at, n in enumerate(large)) for free in self.free.values())
         return is_near_its_bound(self.plan(Fit(request_of(large), fits + 1)), share)

@@ -103,7 +103,7 @@ class Cloud:
         assert answer.status_code == 200, answer.text
 
     def fill(self, client):
-        """Make holds, let consumers draw and place, then set conditions."""
+        """Make holds, draw from them and place consumers, then set conditions."""
         dice = self.dice
         for number in range(dice.randint(0, 2)):
             request = OWNER | {
@@ -211,7 +211,7 @@ def release(client, consumers):
 
 
 def check_assumption(cloud, query):
-    """Answers under an assumption are those after the same writes, and nobody else sees it."""
+    """Answers under an assumption are those after the same writes; other requests are unaffected."""
     with cloud.copied() as client:
         kind = cloud.dice.choice([assume_release, assume_removal, assume_entries, assume_placing])
         given, write = kind(cloud, client)

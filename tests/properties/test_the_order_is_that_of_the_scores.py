@@ -99,7 +99,7 @@ FEW = {"order.ordered.MOST_EXACT": 4, "order.ordered.TOGETHER": 2}
 @pytest.mark.slow
 @property_of(WORLDS, questions(), **FEW)
 def test_trees_with_very_many_candidates_are_searched_heuristically(question):
-    """Rule 3: as many candidates as there are, with right scores; exact unless the answer says otherwise."""
+    """Rule 3: as many candidates as there are, with right scores; exact unless the answer is marked approximate."""
     for search, expected, where in comparable_searches(question):
         score_of = {candidate: score for score, candidate in expected}
         for limit in limits_of(expected):

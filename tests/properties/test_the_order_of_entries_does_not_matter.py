@@ -164,7 +164,7 @@ def uuid_of(given_entry):
 
 
 def state_in(transaction):
-    """All providers with what belongs to them, and which are told of in the feed."""
+    """All providers with their parts, and those named in the feed."""
     transaction.flush()
     above, root = resource_providers.alias(), resource_providers.alias()
     rows = transaction.rows(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random operations of the store do what the model says, alone and in groups, and a reader follows them.
+"""Random operations of the store follow the model, alone and in groups, and so does a reader.
 
 The machine is that of the calls over HTTP; nothing between the store and the database is left out here.
 """

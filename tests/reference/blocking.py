@@ -21,7 +21,7 @@ def anchored_without(world, request, told, most):
     Args:
         world: Where to search.
         request: The request.
-        told: The constraints as an explanation tells them: reason, group, detail.
+        told: The constraints of an explanation: reason, group, detail.
         most: How many combinations to try at most.
     """
     judged = {
@@ -42,7 +42,7 @@ def anchored_without(world, request, told, most):
                 judged -= {(suffix, name, kind) for kind in KINDS}
         else:
             request = without(request, reason, suffix, detail)
-    # A group without a suffix that asks for nothing is not there: nobody is judged by it.
+    # A group without a suffix and without resources does not count.
     kept = tuple(group for group in request.groups if group.suffix or group.resources)
     request = replace(request, groups=kept)
     return Lenient(world, frozenset(judged), sums_groups=sums_groups).anchored(request, most)

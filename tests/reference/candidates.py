@@ -25,7 +25,7 @@ class Reference:
     def __init__(self, world):
         self.P = {p.name: p for p in world.providers}
         self.S = {name for name, p in self.P.items() if SHARING in p.traits}
-        # A world never changes, and these are asked for each combination again.
+        # A world never changes, and these are needed again for each combination.
         self.anc, self.used, self.anchors = (
             cache(self._anc),
             cache(self._used),
@@ -152,7 +152,7 @@ class Reference:
         return all(holds(text, self.P[p].attributes) for text in g.where)
 
     def gives(self, p, g, classes):
-        """Return whether conditions let p give g anything of some classes (page 102, section 3).
+        """Return whether conditions permit p to give g some classes (page 102, section 3).
 
         By the conditions of p, of all of which it consumes for that, and of those above them.
         """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions about attributes by brute force: contract page 102, section 1, in another way.
 
-Each term is judged by itself, from the text; what is left, brackets and the words between terms, binds
-in Python as it does on the page, so that Python says what comes of the truths.
+Each term is evaluated by itself, from the text; the rest, brackets and operators, binds in Python
+as it does on the page, so that Python combines the truth values.
 """
 
 import operator
@@ -47,7 +47,7 @@ def is_true(term, attributes):
 
 
 def compares(actual, op, value):
-    """Return whether a value, or None, compares as an operator says."""
+    """Return whether a comparison holds; None is a missing value."""
     if value.startswith("v"):
         if not isinstance(actual, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", actual):
             return False

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The funnel of an explanation by brute force (contract page 97, section 3).
 
-Constraints are added one after the other, and each time the definition tells which trees match.
+Constraints are added one after the other; the definition decides each time which trees match.
 """
 
 from dataclasses import replace
@@ -139,7 +139,7 @@ def funnel(world, request, most):
 
 
 def prefixes(request, consuming=frozenset()):
-    """Yield reason, group and what is asked so far, for each constraint.
+    """Yield reason, group and the request so far, for each constraint.
 
     Args:
         request: The request.
@@ -204,7 +204,7 @@ def stocked(bare, group, request):
         bare = replace(bare, resources={**bare.resources, name: amount})
         yield "no_inventory", name, bare
         reasons = ["amount_unit", "capacity"]
-        # Units say nothing of an amount that is not divided yet.
+        # Units do not constrain an amount that is not divided yet.
         is_split = not group.suffix and name in request.can_split
         for reason in reversed(reasons) if is_split else reasons:
             yield reason, name, bare

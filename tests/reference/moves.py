@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All plans of moves of a small world, tried one after the other (contract page 101, section 5).
 
-Plain values: what each consumer holds as {(provider, class): units}. Candidates and what fits are
-listed by whoever asks.
+Plain values: the claims of each consumer as {(provider, class): units}. Callers list candidates
+and what fits.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ class Question:
 
 
 class Model:
-    """Tells which moves are legal, and what a state is worth."""
+    """Decides which moves are legal, and the value of a state."""
 
     def __init__(self, question, candidates, fits, count):
         """Take the question.
@@ -122,7 +122,7 @@ class Model:
         return used
 
     def domains(self, rule, held):
-        """The domains that somebody is in."""
+        """The domains with a consumer."""
         trees = self.reference.trees({provider for provider, _ in held})
         if rule.domains is None:
             return trees

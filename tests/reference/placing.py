@@ -158,7 +158,7 @@ class Placer:
         return outcome
 
     def take(self, outcome, number, alloc):
-        """Let a candidate be taken."""
+        """Take a candidate."""
         outcome.world = taken(outcome.world, alloc)
         for rule, counts in zip(self.call.rules, self.counts, strict=True):
             if self.concerns(rule, number):

@@ -133,14 +133,14 @@ def groups(draw, suffix, world, *, resourceless=False):
 
 @st.composite
 def requests(draw, world):
-    """A request that every check of the API would let through."""
+    """A request that passes every check of the API."""
     made = []
     if draw(st.booleans()):
         made.append(draw(groups("", world)))
     suffixes = [f"_{letter}" for letter in "XYZ"[: draw(st.integers(0 if made else 1, 3))]]
     made += [draw(groups(suffix, world)) for suffix in suffixes]
     if suffixes and len(made) == 1 and draw(st.booleans()):
-        # Ask twice for the same, so that groups compete.
+        # Request the same twice, so that groups compete.
         made.append(Group("_W", made[-1].resources, made[-1].required, made[-1].forbidden))
         suffixes.append("_W")
     bare = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions of which the tests say what they do, and what is left of their children."""
+"""Scripted questions, and what is left of their children."""
 
 import contextlib
 import os
@@ -69,7 +69,7 @@ def deaf(_forest, _budget):
 
 
 def answer_in_thread(replica, question, **how):
-    """Ask in a thread; returns it and the list to which the outcome comes."""
+    """Run a question in a thread; returns it and the list to which the outcome comes."""
     outcome: list[bytes | Exception] = []
 
     def work():

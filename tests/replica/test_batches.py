@@ -35,7 +35,7 @@ ROOM = 2
 
 @pytest.fixture(autouse=True)
 def time_enough():
-    """However busy the machine is, no placement is given up but where a test says so."""
+    """No placement is given up on a busy machine, except where a test wants it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches_module, "PATIENCE", PATIENT)
         patch.setattr(batches_module, "_LONGEST_SEARCH", PATIENT)
@@ -153,7 +153,7 @@ def test_unknown_name_affects_only_its_call(batches, held_up):
 
 
 def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
-    """Else all who want the same would go the way of calls that are alone, for a minute."""
+    """Otherwise equal requests would be placed one by one for a minute."""
 
     def late(*arguments):
         time.sleep(2 * patience)
@@ -166,7 +166,7 @@ def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
 
 
 def test_interrupted_search_is_not_reused(store, monkeypatch):
-    """Wherever a search ends, the next consumer is placed as if nobody had been there before."""
+    """Wherever a search ends, the next consumer is placed as in a fresh Forest."""
     replica = Replica(store)
     batches = Batches(store, replica)
     monkeypatch.setattr(budget, "_INTERRUPT_SECONDS", 0.0)

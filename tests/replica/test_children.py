@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child keeps to its bounds, hears nobody but its parent, and ends with it."""
+"""A child keeps its bounds, obeys only its parent, and ends with it."""
 
 import gc
 import os
@@ -191,7 +191,7 @@ def test_endless_response_ends_at_its_computing_limit(replica, monkeypatch):
 
 
 def priorities(_forest, _budget):
-    """Tell the niceness of the process at the beginning, and after some work."""
+    """Yield the niceness of the process at the beginning, and after some work."""
     first = os.getpriority(os.PRIO_PROCESS, 0)
     begin = time.process_time()
     while os.getpriority(os.PRIO_PROCESS, 0) == first and time.process_time() < begin + 2:

@@ -161,7 +161,7 @@ def test_third_very_slow_query_is_refused_after_a_second(replica):
 
 
 def asking(replica, script):
-    """An application that asks something which runs in a child."""
+    """An application whose question runs in a child."""
 
     def application(environment, start_response):
         arrival = Arrival.now(60, environment["treeclaim.client_gone"])

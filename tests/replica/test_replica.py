@@ -135,7 +135,7 @@ def test_each_search_during_tree_changes_shows_one_snapshot(store):
 
 
 def written_beside_the_feed(store, number, total):
-    """Change an inventory as nobody who keeps the books does: no reader is told."""
+    """Change an inventory past the store's bookkeeping: readers are not notified."""
     provider = "(SELECT id FROM resource_providers WHERE uuid = ?)"
     uuid_text = str(uuid.UUID(int=number))
     with store.engine.begin() as connection:

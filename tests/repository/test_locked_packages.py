@@ -40,7 +40,7 @@ def test_install_commands_require_hashes(path):
     """A build of our own package needs an environment too, which would be filled from the index.
 
     A lock names all packages. Without `--no-deps` pip resolves them again and may choose a newer
-    release of a package that is asked for with an extra, which has no hash.
+    release of a package that is requested with an extra, which has no hash.
     """
     unpinned = [command for command in commands(path.read_text()) if ":=" not in command]
     assert unpinned

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that are answered before their body was read, with bodies that come late and in pieces.
 
-Contract page 00, section 4: the connection stays usable, or the answer says that it does not.
+Contract page 00, section 4: the connection stays usable unless the answer closes it.
 """
 
 import re
@@ -70,7 +70,7 @@ CASES = (*_operations(), *_refusals())
 
 
 class KeptConnection(HTTPConnection):
-    """A connection that may be closed only if the answer before said so; the next request opens another one.
+    """A connection that may be closed only if the previous answer announced it; the next request opens another one.
 
     Attributes:
         opened: How often it was opened.

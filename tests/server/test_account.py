@@ -166,7 +166,7 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
 
 
 class Waiting:
-    """An application that waits until it is told, and then answers with what the path says.
+    """An application that waits for a signal, and then answers with the size in the path.
 
     Attributes:
         release: Tells it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that say that they send no more, and wait for what they have asked."""
+"""Clients that close their sending side and wait for the response."""
 
 import contextlib
 import http.client
@@ -15,7 +15,7 @@ from tests.servers import eventually
 from tests.service import HEADERS
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""The interim answer by which the server finds out whether somebody reads."""
+"""The interim answer by which the server detects whether the client still reads."""
 
 
 class Echo:

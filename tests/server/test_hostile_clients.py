@@ -50,7 +50,7 @@ def connections(stack, server, number, **options):
 
 
 def has_idle(front, number):
-    """Tell whether a front has answered on a number of connections, and waits for their next requests."""
+    """Return whether a front has answered on a number of connections, and waits for their next requests."""
     return front.table.count(Phase.IDLE) + len(front.answered) == number
 
 
@@ -138,7 +138,7 @@ def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropp
         eventually(lambda: len(streams.begun) == 40, "all have begun")
         for _ in range(20):
             assert server.ask().body == b"small"
-        # What the kernel takes for a client is up to it, a few MiB; the rest of the GiB is unmade.
+        # The kernel buffers a few MiB for each client; the rest of the GiB is never made.
         assert len(streams.pieces) * len(PIECE) < 40 * 16 * 1024 * 1024
         eventually(lambda: len(streams.closed) == 40, "all are given up")
         assert server.front.table.total == 0

@@ -13,7 +13,7 @@ SECONDS = 30
 
 
 class Holding:
-    """A job that holds its thread until it is let go."""
+    """A job that holds its thread until released."""
 
     def __init__(self):
         self.begun = threading.Event()

@@ -16,8 +16,8 @@ from tests.service import HEADERS
 PROVIDERS, COPIES = 1_000, 50
 SEARCHES = 100
 OWN_BYTES = 45_000_000
-"""What a worker may hold of its own, beyond a fifth of the first: its caches and connections, and the
-pages of what is shared that it has written to (the counts of references)."""
+"""A worker's own memory beyond a fifth of the first: its caches and connections, and the shared
+pages that it has written to (the counts of references)."""
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def database(tmp_path_factory):
 
 
 def memory_with(database, folder, workers):
-    """Bytes of all processes of a service that has been asked; shared ones count once (PSS)."""
+    """Bytes of all processes of a service after some requests; shared ones count once (PSS)."""
     environment = service_environment(folder, database)
     with serving(environment, folder, f"--workers={workers}") as service:
         eventually(

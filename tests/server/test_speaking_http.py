@@ -330,7 +330,7 @@ def test_stopping_server_finishes_requests_with_connection_close():
 
 
 def test_stopping_server_answers_clients_in_the_accept_queue():
-    """The kernel has told these clients that they are connected; more than are accepted at once."""
+    """The kernel has accepted these connections; more than the server accepts at once."""
     holds, release = threading.Event(), threading.Event()
 
     def hold():

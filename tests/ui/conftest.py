@@ -31,7 +31,7 @@ def browser(browser):
 
 
 class Visitor:
-    """Somebody with a tab.
+    """A user with one browser tab.
 
     Attributes:
         page: The tab.

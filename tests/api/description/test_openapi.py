@@ -37,10 +37,10 @@ PROVIDER = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
 """A provider that exists, so that requests about providers get as far as their bodies."""
 
 REFUSALS = {400, 401, 404, 405, 406, 415}
-"""Answers to what does not fit the description. A 403 or 409 would hide that it was let through."""
+"""Answers to what does not fit the description. A 403 or 409 would hide that validation accepted it."""
 
 REFUSALS_OF_FORM = ("JSON does not validate", "Malformed JSON", "Invalid query string parameters")
-"""How a 400 begins that is about the form of a request, which the description has to tell. Any other is about names
+"""The beginning of a 400 about the form of a request, which the description must define. Any other is about names
 that do not exist, and about values against each other."""
 
 UNTOLD = ("cannot be used like this",)
@@ -147,7 +147,7 @@ schema.app = _call
 schema.config.phases.coverage.enabled = AT_THE_EDGES in os.environ
 schema.config.phases.examples.enabled = AT_THE_EDGES not in os.environ
 schema.config.phases.fuzzing.enabled = AT_THE_EDGES not in os.environ
-# Without the header that asks for the extension its paths do not exist.
+# Without the header of the extension its paths do not exist.
 schema.config.checks.missing_required_header.expected_statuses = ["400", "401", "404", "406"]
 
 
@@ -184,7 +184,7 @@ def _headers(case):
 
 
 def _let_it_get_far(case):
-    """Let a request be about a provider that exists, at its present generation."""
+    """Point a request at an existing provider and its present generation."""
     if "resource_providers/{uuid}" not in case.path or case.meta.is_negative_at(
         ParameterLocation.PATH
     ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An identity service that answers what token validation asks, as slowly as a test wants.
+"""An identity service that validates tokens as slowly as a test wants.
 
 It speaks the part of Keystone's API that is documented for this: the version document, a password
 for a token, and the look-up of a token. It says in what order look-ups came, and keeps them waiting
@@ -55,7 +55,7 @@ class IdentityService:
         return 404, {"error": {"code": 404, "title": "Not Found"}}
 
     def options(self):
-        """Options of a Treeclaim that asks it, as `tests.service` takes them."""
+        """Options of a Treeclaim that uses it, for `tests.service`."""
         return {
             "api.auth_strategy": "keystone",
             "keystone_authtoken.www_authenticate_uri": self.url,

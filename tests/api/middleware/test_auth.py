@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look-ups of tokens keep nobody waiting who needs none; the identity service is held by the tests."""
+"""Requests that need no token look-up do not wait for one; the identity service is held by the tests."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -77,7 +77,7 @@ def test_silent_keystone_delays_only_unknown_tokens(identity, clients, tmp_path)
             lambda: sum(stranger.done() for stranger in strangers) == CLIENTS - 6,
             "the others are refused",
         )
-        # The identity service answers nobody before these are answered.
+        # The identity service answers only after these responses.
         for _ in range(3):
             assert http.get("/").status_code == 200
             assert asking(http, GOOD, SEARCH).status_code == 200
@@ -132,7 +132,7 @@ def test_missing_token_names_keystone_without_a_request_to_it(tmp_path, identity
 
 @pytest.mark.slow
 def test_validated_token_is_shared_between_threads(identity, clients, tmp_path):
-    """However many ask at the same moment, none of them needs a look-up of its own."""
+    """Concurrent requests with one token share a single look-up."""
     with served(identity, tmp_path, threads=8) as http:
         assert asking(http, GOOD).status_code == 200
         begin = threading.Barrier(16)
@@ -160,7 +160,7 @@ def test_cached_token_does_not_wait_for_a_silent_memcached(identity, clients, tm
         address = silent if isinstance(silent, str) else silent[0]
         http = stack.enter_context(served(identity, tmp_path, memcached=address))
         assert asking(http, GOOD).status_code == 200
-        # As many as there are threads, and more, are to be looked up, and nobody answers.
+        # More look-ups than threads are pending, and none is answered.
         identity.hold()
         callers = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(16)]
         eventually(lambda: len(identity.asked) > 1, "they are looked up")

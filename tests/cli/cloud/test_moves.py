@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`plan drain --follow`, while somebody does each step."""
+"""`plan drain --follow`, while another client does each step."""
 
 import subprocess
 

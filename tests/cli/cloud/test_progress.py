@@ -37,7 +37,7 @@ def test_progress_is_shown_on_a_terminal(tmp_path):
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=inside
     ) as process:
         os.close(inside)
-        # The call ends only when it was told that it is under way.
+        # The call ends only after its progress was reported.
         assert b"placing 3" in read_until(terminal, b"placing 3")
         output, _ = process.communicate(b".", timeout=_MOST_SECONDS)
     os.close(terminal)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--server-flavor`: a flavor that Nova knows becomes the question that Nova would ask."""
+"""`--server-flavor`: a flavor of Nova becomes the query that Nova would send."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands print what transcripts say: an operator's sessions.
+"""Commands print what transcripts show: an operator's sessions.
 
 `$` begins a command line, `!` a line on standard error, `=` an exit status other than 0. Uuids are numbered. With
 TREECLAIM_RECORD=1 the transcripts are written anew: read the difference before you keep it.

@@ -295,7 +295,7 @@ def test_any_policy_file_is_judged_in_words(environment, tmp_path, capfd, text):
 
 @contextmanager
 def refusing():
-    """The address of a port at which nobody listens."""
+    """The address of a port without a listener."""
     yield "127.0.0.1:1"
 
 

@@ -25,7 +25,7 @@ def assert_tells_nothing(text, url=None):
 
 
 def assert_unavailable(answer, url=None):
-    """A 503 that says when to come back, and nothing about the database."""
+    """A 503 with a time to retry, and nothing about the database."""
     assert answer.status_code == 503, (answer.status_code, answer.text)
     assert int(answer.headers["retry-after"]) > 0
     assert_tells_nothing(answer.text, url)

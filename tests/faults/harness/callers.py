@@ -48,7 +48,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class LostPlacing:
-    """A placement of which nobody knows what became: nothing, or all of it.
+    """A placement with an unknown outcome: nothing, or all of it.
 
     `amount` is what each consumer was to get, all on different hosts.
     """

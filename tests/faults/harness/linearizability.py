@@ -7,9 +7,9 @@ at one moment between its request and its answer. The search is that of Wing, Go
 no other step must precede, and go back where that leads nowhere. Since writes commute, the state
 follows from the set of steps taken, so a set is tried once.
 
-Many writes at the same time have too many orders to try. So some reads list who holds what: each
-write of a consumer is seen by such a read or not. That moves the moments between which a write
-can have happened together, or shows that it is seen by one read and unseen by a later one.
+Many concurrent writes have too many orders to try. So some reads list all claims: each
+write of a consumer is seen by such a read or not. That narrows the interval in which a write
+can have happened, or shows that one read sees it and a later one does not.
 """
 
 import math
@@ -120,8 +120,8 @@ def explained(steps, capacity, state=State()):
 def _distinct(steps, fitting):
     """Return the steps that change the state in different ways; the one that ends first comes last.
 
-    Of several that do the same, the one that ends first can as well be taken first: in an order
-    that explains all, it can change places with another one that came before it.
+    Of several equal steps, the one that ends first can be taken first: in an order that explains
+    all, it can change places with an equal one before it.
     """
     first = {}
     for number in sorted(fitting, key=lambda number: steps[number].end):

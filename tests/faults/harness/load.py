@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many clients claim, place, move, shrink and give back at random, and remember what they were told.
+"""Many clients claim, place, move, shrink and release at random, and remember the answers.
 
 A few hosts with VCPU, and one shared pool with DISK_GB. Each client has consumers of its own, so it
 knows what must be stored. An answer that got lost leaves a consumer in doubt: it is left alone, and
-what became of it is found out in the end. `Load.judge` says whether all that was seen is right.
+what became of it is found out in the end. `Load.judge` checks everything that was seen.
 """
 
 import threading

@@ -22,7 +22,7 @@ def client_of(url, **options):
 
 
 def body_of(client, path, method="GET", **options):
-    """The JSON of what is stored; a database that is busy or away for a moment is asked again."""
+    """The JSON of what is stored; requests are repeated when a database is busy or away for a moment."""
     answers = []
 
     def is_answered():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions hold for whom the definition says, whatever they are and whoever has what."""
+"""Expressions hold for the trees of the definition, for random expressions and trees."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting ends in time, and tells what was counted by then (contract page 98, section 5)."""
+"""Counting ends in time, with the count so far (contract page 98, section 5)."""
 
 import json
 import time

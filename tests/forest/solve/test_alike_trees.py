@@ -70,7 +70,7 @@ def test_alike_trees_with_many_combinations_are_searched_once():
     suffixes = [f"_{number}" for number in range(6)]
     groups = tuple(RequestGroup(suffix, {"CUSTOM_DEVICE": 1}) for suffix in suffixes)
     request = CandidateRequest(groups, isolated=frozenset(suffixes))
-    # One look for each tree, to tell its kind, and the search of one tree.
+    # One step for each tree, to find its kind, and the search of one tree.
     budget = EndingBudget(400, everywhere=True)
     problem = relate(forest_of_records(wide_trees(300, 6)), request, SearchOptions(), budget)
     assert len(matching_anchors(problem)) == 300

@@ -67,7 +67,7 @@ def test_search_over_its_memory_limit_is_refused():
 
 def test_picky_groups_do_not_cause_endless_dead_ends():
     # Twelve equal children serve the plain groups; the picky groups need the last ones in id
-    # order, which the plain groups would take first if nobody looked ahead.
+    # order, which the plain groups would take first without looking ahead.
     records = wide_trees(1, 24)
     records[13:] = [
         record(device.id, 1, 1, {"CUSTOM_DEVICE": 1}, ["CUSTOM_FAST"]) for device in records[13:]

@@ -171,7 +171,7 @@ class Commitments(Deployment):
         self.release_and_place()
 
     def track(self):
-        """nova-compute's periodic look at who holds something on its host leaves holds alone."""
+        """nova-compute's periodic check of allocations on its host ignores holds."""
         lines = []
         handler = logging.Handler()
         handler.emit = lambda record: lines.append(record.getMessage())

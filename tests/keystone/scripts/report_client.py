@@ -109,7 +109,7 @@ class Deployment:
         client.invalidate_resource_provider(host)
 
     def candidates(self, extra_specs=None, memory=512, groups=()):
-        """Ask as the scheduler does: for a flavor, and for what ports or devices want."""
+        """Search as the scheduler does: for a flavor, and for what ports or devices want."""
         flavor = objects.Flavor(
             vcpus=2,
             memory_mb=memory,
@@ -193,7 +193,7 @@ class Deployment:
         assert set(self.held()) == set(before)
 
     def evacuate(self):
-        """Claim on both hosts, then let go of the first."""
+        """Claim on both hosts, then release the first."""
         assert self.claim_for(self.instance, self.candidate_on(1))
         assert self.hosts[0] in self.held()
         assert self.hosts[1] in self.held()
@@ -203,14 +203,14 @@ class Deployment:
         assert self.hosts[1] not in self.held()
 
     def put_stale(self):
-        """Nova understands that somebody else changed the consumer."""
+        """Nova recognises a concurrent change of the consumer."""
         current = self.client.get_allocs_for_consumer(self.context, self.instance)
         assert self.client.put_allocations(self.context, self.instance, current)
         with refused("a stale consumer generation", exception.AllocationUpdateFailed):
             self.client.put_allocations(self.context, self.instance, current)
 
     def report_stale(self):
-        """Nova understands that somebody else changed the provider."""
+        """Nova recognises a concurrent change of the provider."""
         client, host, name = self.client, self.hosts[0], self.names[0]
         client.clear_provider_cache()
         tree = client.get_provider_tree_and_ensure_root(self.context, host)

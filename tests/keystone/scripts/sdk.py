@@ -93,7 +93,7 @@ def claim(vcpus, generation):
 
 
 def claims(placement):
-    """Asked for, made, seen and given back."""
+    """Searched, claimed, read and released."""
     result = list(placement.allocation_candidates(resources="VCPU:1,DISK_GB:1", in_tree=HOST))
     assert len(result) == 1, result
     first, second = CONSUMERS

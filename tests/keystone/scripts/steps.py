@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 def do_all(steps, subject):
-    """Do the steps with a subject, and say where it is."""
+    """Run the steps with a subject, and print the present one."""
     for step in steps:
         print("step", step.__name__, file=sys.stderr)
         step(subject)

@@ -13,7 +13,7 @@ CLIENTS = 4
 
 
 class Load:
-    """Clients that ask without a pause, each time on a new connection, until told to stop.
+    """Clients that send requests without a pause, each on a new connection, until stopped.
 
     Attributes:
         answered: How many requests had the right answer.

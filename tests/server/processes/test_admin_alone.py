@@ -29,7 +29,7 @@ class Alone(Server):
         self.admin_url = url
 
     def configure(self, name, flavors='{"requests": {"one": "resources=VCPU:1"}}'):
-        """Let log, database and metrics be those of a name."""
+        """Use the log, database and metrics of a name."""
         (self.folder / "flavors.json").write_text(flavors)
         (self.folder / "placement.conf").write_text(
             f"[DEFAULT]\nlog_file = {self.folder}/{name}.log\n[api]\nauth_strategy = noauth2\n"

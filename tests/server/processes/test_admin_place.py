@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admin listener is a process like the others, and says how the others are."""
+"""The admin listener is a process of its own, and reports on the others."""
 
 import copy
 import signal
@@ -171,7 +171,7 @@ def test_loaders_killed_at_start_end_the_service(tmp_path):
 def loader_of(server):
     """The loader that the first process has started; None while there is none.
 
-    Before it runs its own program, the first process waits for it: nobody could notice that it is stopped.
+    Before it runs its own program, the first process waits for it: no test could notice that it is stopped.
     """
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(server.process.pid).children():

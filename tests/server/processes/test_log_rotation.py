@@ -75,7 +75,7 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
             eventually(lambda: workers <= rotation.writers(), "both write to the new one")
         assert load.failures == []
         eventually(lambda: rotation.requests() == load.answered, "each has its line")
-        # The loader says which worker has ended.
+        # The loader logs which worker has ended.
         (loader,) = service.processes(LOADER_NAME)
         psutil.Process(min(workers)).kill()
         eventually(lambda: loader.pid in rotation.writers(), "so does the loader")

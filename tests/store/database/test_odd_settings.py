@@ -74,7 +74,7 @@ def unusual_variables(_folder):
 
 @contextmanager
 def narrow_protocol(_folder):
-    """A URL that asks for a character set in which most text cannot be written."""
+    """A URL with a character set in which most text cannot be written."""
     with server_of("mariadb").database(None) as url:
         yield url.replace("charset=utf8", "charset=latin1")
 

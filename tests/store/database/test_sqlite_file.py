@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQLite's file: nobody else may read it, and who holds it for long costs a 503."""
+"""SQLite's file: no other user may read it, and a long lock costs a 503."""
 
 import os
 import sqlite3

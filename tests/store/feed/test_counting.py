@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of the feed counts what claims tell, and loads providers, or everything, only where it has to."""
+"""A reader of the feed counts claims, and loads providers, or everything, only where it must."""
 
 import uuid
 from contextlib import closing

@@ -69,20 +69,20 @@ def world(request, tmp_path):
 
 
 def tell(world, story):
-    """Let things happen in this order: names of what a world can do, each with two numbers or with zeros."""
+    """Do these steps in order: names of what a world can do, each with two numbers or with zeros."""
     for happening in story.split(", "):
         name, writer, which = [*happening.split(), "0", "0"][:3]
         getattr(world, name)(int(writer), int(which))
 
 
 def everybody_is_current(world):
-    """Let all readers catch up and compare."""
+    """Make all readers catch up and compare."""
     for number in range(READERS):
         world.read(0, number)
 
 
 def live_through(world, story):
-    """Let a story happen; whoever follows closely loads everything in another history only."""
+    """Run a story; a reader that follows closely reloads everything only in another history."""
     close_by = Reader(world.onlooker)
     world.must_be_current(close_by)
     for name, writer, which in story:

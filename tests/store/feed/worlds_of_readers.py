@@ -59,7 +59,7 @@ def tables():
 
 
 class Reader:
-    """A reader that follows the feed whenever it is told to, as a Replica does."""
+    """A reader that follows the feed when told to, as a Replica does."""
 
     def __init__(self, store):
         self.store = store
@@ -259,11 +259,11 @@ class World:
         self.create(writer, (which + 1) % len(PROVIDERS))
 
     def claim(self, writer, which):
-        """Let a consumer hold something of a provider, instead of what it holds of others."""
+        """Claim something of a provider, in place of the consumer's other claims."""
         self._claim(writer, CONSUMERS[which % len(CONSUMERS)], PROVIDERS[which], 1 + which)
 
     def move(self, writer, which):
-        """Let a consumer hold something of another provider."""
+        """Claim something of another provider."""
         provider = PROVIDERS[(which + writer + 1) % len(PROVIDERS)]
         self._claim(writer, CONSUMERS[which % len(CONSUMERS)], provider, 1)
 
@@ -278,12 +278,12 @@ class World:
         self._write(writer, change)
 
     def release(self, writer, which):
-        """Let a consumer hold nothing."""
+        """Release all claims of a consumer."""
         release = ClaimRequest.release(CONSUMERS[which % len(CONSUMERS)])
         self._write(writer, claims.write_request, release)
 
     def claim_without_amounts(self, writer, which):
-        """Claim so much at once that the feed tells no amounts."""
+        """Claim so much at once that the feed has no amounts."""
 
         def tell_no_amounts(transaction):
             transaction.touch_providers(list(transaction.touched_providers), Part.ALLOCATIONS)
@@ -302,7 +302,7 @@ class World:
             self.stores[writer].write(operation, *args, **kwargs)
 
     def restart(self, writer, _which):
-        """Let a process end and another take its place."""
+        """End a process and start another in its place."""
         self.stores[writer].close()
         self.stores[writer] = self._open(writer)
 
@@ -311,7 +311,7 @@ class World:
         self.stores[writer].housekeeper.prune(EVERYTHING)
 
     def prune_old(self, writer, _which):
-        """Prune what was told before time last passed, or nothing if it never did."""
+        """Prune changes from before the last passing of time, or nothing without one."""
         long_ago = AN_HOUR if self.aged_at is None else utc_now() - self.aged_at
         self.stores[writer].housekeeper.prune(long_ago)
 

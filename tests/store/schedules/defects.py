@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defects to plant, each with clients to whom it shows: what exploration must find.
 
-Most were in the store once. Whoever makes exploration cheaper shows with them that nothing is lost.
+Most were in the store once. A cheaper exploration must still find all of them.
 """
 
 from dataclasses import dataclass

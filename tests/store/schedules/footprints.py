@@ -2,8 +2,8 @@
 """The footprint of a statement: whether its order with statements of other sessions can matter.
 
 All three databases keep versions of rows, so a query sees what is committed, and neither waits for
-a statement that writes nor makes it wait. What a transaction writes is seen by others at its COMMIT,
-and its locks are let go at its end. So four things are told of a statement, by tables:
+a statement that writes nor makes it wait. The writes of a transaction are visible after its COMMIT,
+and its locks are released at its end. So a statement has four footprints, by tables:
 
 reads   what it sees of committed rows
 locks   rows that it writes or locks, of which it sees what is committed too

@@ -8,9 +8,9 @@ Three reductions cut it; `docs/decisions/0010-schedules-are-explored.md` says wh
   way and no more preemptions, has been gone on from. Beginnings with fewer preemptions are tried
   first, so that this is nearly always so. (Musuvathi and Qadeer, "Partial-order reduction for
   context-bounded state exploration", 2007.)
-- Nobody is let in before a statement that is independent of all that the others ever do: to let
-  them in after it is the same. What they do is learned on the way; when something is learned that
-  such a statement depends on, the others are let in before it after all.
+- No session is preempted before a statement that is independent of everything that the others ever
+  do: preempting it afterwards is the same. Their statements become known during exploration; if one
+  of them conflicts with such a statement, the preemption is tried after all.
 - A session that was let in before a step of another is not let in after it if that leads to the same
   state (`Frontier._followed`). One schedule shows this for all steps of a transaction that holds the
   lock for which the session waits.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one table of all that writes, and the worlds in which the writes meet.
+"""All operations that write, and the worlds in which they run concurrently.
 
-Whoever adds an operation to the store gives it to a script of a world here; a test fails for
-those that have none. From then on it is explored against all other scripts of its world.
+A new operation of the store is added to a script of a world here; a test fails for operations
+without one. It is then explored against all other scripts of its world.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small random clouds over HTTP, and what the single URLs say of them."""
+"""Small random clouds over HTTP, and the responses of their single URLs."""
 
 import random
 import uuid
@@ -84,7 +84,7 @@ class Cloud:
         }
 
     def claim(self, consumer, generation=None):
-        """Let a consumer hold something somewhere, if there is room."""
+        """Claim something for a consumer where there is room."""
         choice = self.random
         allocations = {
             provider: {"resources": {choice.choice(CLASSES): choice.randrange(1, 4)}}

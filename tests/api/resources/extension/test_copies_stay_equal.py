@@ -27,7 +27,7 @@ KEPT_SECONDS = 5
 
 
 class Follower(threading.Thread):
-    """Keeps a copy of all providers, or of those of some trees, until it is told to stop.
+    """Keeps a copy of all providers, or of some trees, until stopped.
 
     Attributes:
         copy: JSON of the latest copy, ordered.

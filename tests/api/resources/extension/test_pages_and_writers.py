@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages are of one moment each, and together miss and repeat nothing, whoever writes meanwhile."""
+"""Each page shows one moment; pages read during writes miss and repeat nothing."""
 
 import threading
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ LONGEST_STEP = 120
 
 @contextmanager
 def busy(*works):
-    """Let threads work, again and again, until the block ends; what fails in them fails here.
+    """Repeat work in threads until the block ends; what fails in them fails here.
 
     The block begins when each has worked once: on a quick machine it would be over before.
     """

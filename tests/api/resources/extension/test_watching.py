@@ -24,7 +24,7 @@ ALL = [
 
 @pytest.fixture(scope="module", autouse=True)
 def many_comments():
-    """Let comments come between all events, as on a machine that stands still now and then."""
+    """Send comments between all events, as on a machine that stalls now and then."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("treeclaim.watching.watches.COMMENT_SECONDS", 0.02)
         yield

@@ -54,7 +54,7 @@ def new(count):
 
 @pytest.fixture
 def meanwhile(monkeypatch):
-    """Lets something happen between a search and the transaction that writes what it found."""
+    """Runs a function between a search and the transaction that writes its result."""
     waiting, tries = [], []
     place_found = Store.place
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud that plans are asked for, made once and copied for each test."""
+"""A cloud for plans, made once and copied for each test."""
 
 import shutil
 

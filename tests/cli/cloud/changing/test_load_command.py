@@ -93,7 +93,7 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
 
 
 def refused_names(done):
-    """The names of the providers that a command says are refused."""
+    """The names of the providers that a command reports as refused."""
     return set(re.findall(r"^refused: ([a-z-]+)", done.stderr, re.MULTILINE))
 
 

@@ -23,7 +23,7 @@ def environment(tmp_path_factory):
 
 
 def keep(environment, name, *queries):
-    """Let a consumer hold something, placed by some queries."""
+    """Claim something for a consumer, placed by some queries."""
     hold(environment, uuid_of(name), HOST, 1, request=list(queries) or None)
 
 
@@ -44,7 +44,7 @@ def mix(environment, name):
 @pytest.mark.slow
 def test_learned_mix_counts_first_alternatives_of_requests(environment):
     assert "no consumer has a stored request" in refused(environment, "mix", "learn", "learnt")
-    # One query with three ways to say which candidate is best; a second alternative; none at all.
+    # One query with three orders; a second alternative; none at all.
     keep(environment, "a", "resources=VCPU:1&order_by=pack&limit=3")
     keep(environment, "b", "resources=VCPU:1&preferred=HW_CPU_X86_AVX2", "resources=VCPU:9")
     keep(environment, "c", "resources=VCPU:1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`request import`: what consumers were placed by is told by Nova, or by a file (page 100)."""
+"""`request import`: the requests of consumers come from Nova or from a file (page 100)."""
 
 import json
 import uuid

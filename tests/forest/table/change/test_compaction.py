@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table is made small step by step, and nobody sees anything of it but that nobody waits."""
+"""The table is compacted in short steps, without any effect on answers."""
 
 import os
 from dataclasses import replace
