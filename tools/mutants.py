@@ -27,7 +27,7 @@ SECONDS = 120
 half a minute on a quiet machine; `--seconds` grants more on a busy one."""
 
 ROOMS: Mapping[str, Sequence[str]] = {
-    "admin": ("tests/admin", "tests/cli/test_serve.py"),
+    "admin": ("--tier=ci", "tests/admin"),
     "api": ("tests/api", "tests/conformance", "tests/wsgi_servers"),
     "api/protocol": ("tests/api/protocol", "tests/conformance/test_worked_examples.py"),
     "cli": ("tests/cli", "tests/openstack_plugin"),
@@ -37,7 +37,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "model": ("tests/model", "tests/api/protocol", "tests/api/resources", "tests/conformance"),
     "replica": ("tests/replica", "tests/properties", "tests/api/resources/placing"),
     "server": ("tests/server", "tests/cli/test_serve.py", "tests/faults/test_attacks.py"),
-    "comparison": ("tests/comparison",),
+    "comparison": ("--tier=ci", "tests/comparison"),
     "store": ("tests/store", "tests/api/resources", "tests/conformance"),
     "store/feed": ("tests/store/feed",),
     "store/operations": (

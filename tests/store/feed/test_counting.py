@@ -17,7 +17,14 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread
 from treeclaim.store.feed.rows import read_amounts, write_amounts
-from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
+from treeclaim.store.operations.catalogue.standard_names import sync_standard_names
+from treeclaim.store.schema.tables import (
+    LONGEST_AMOUNTS,
+    feed,
+    resource_classes,
+    resource_providers,
+    traits,
+)
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
@@ -63,6 +70,18 @@ def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, 
     for _ in range(2):
         reader.catch_up()
         knows_all(store, reader)
+
+
+@pytest.mark.parametrize(("table", "name"), [(traits, "HW_NUMA_ROOT"), (resource_classes, "VCPU")])
+def test_new_standard_name_reaches_readers(store, other, table, name):
+    """A new version of a library brings traits or classes alone."""
+    with store.engine.begin() as connection:
+        connection.execute(sa.delete(table).where(table.c.name == name))
+    reader = Reader(store)
+    reader.catch_up()
+    assert other.write(sync_standard_names) == 1
+    reader.catch_up()
+    knows_all(store, reader)
 
 
 @pytest.mark.parametrize(
