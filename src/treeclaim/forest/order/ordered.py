@@ -64,17 +64,28 @@ class Ranking:
 
 
 class RankedCandidates(NamedTuple):
-    """Candidates in order.
+    """Scored candidates; those of each tree are in canonical order.
 
     Attributes:
+        tree: Number of the tree of each candidate's anchor.
         rows: The candidates.
-        score: Their scores, descending.
+        score: Their scores; descending where a search yields them.
         is_approximate: Whether better candidates may be missing.
     """
 
+    tree: Trees
     rows: CandidateRows
     score: Floats
-    is_approximate: bool
+    is_approximate: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that they take."""
+        return self.tree.nbytes + bytes_of(self.rows) + self.score.nbytes
+
+    def take(self, which: "Rows | Mask | slice") -> "RankedCandidates":
+        """Return some of the candidates."""
+        return RankedCandidates(self.tree[which], self.rows[which], self.score[which])
 
 
 def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
@@ -95,29 +106,6 @@ def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterat
             yield ranked.rows
 
 
-class _ScoredCandidates(NamedTuple):
-    """Scored candidates, those of each tree in canonical order.
-
-    Attributes:
-        tree: Number of the tree of each one's anchor.
-        rows: The candidates.
-        score: Their scores.
-    """
-
-    tree: Trees
-    rows: CandidateRows
-    score: Floats
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that they take."""
-        return self.tree.nbytes + bytes_of(self.rows) + self.score.nbytes
-
-    def take(self, which: "Rows | Mask | slice") -> "_ScoredCandidates":
-        """Return some of the candidates."""
-        return _ScoredCandidates(self.tree[which], self.rows[which], self.score[which])
-
-
 _Key = tuple[float, int]
 """A score, negated, and the number of a tree: what comes first has the smaller key."""
 
@@ -135,25 +123,16 @@ class _Pool:
         self.last: _Key | None = None
         self._budget = problem.budget
         self._may_repeat = problem.may_repeat
-        self._is_yielded: dict[Hashable, bool] = {}
-        """Whether each candidate was yielded, by its key, if several trees may have it."""
-        self._parts: list[_ScoredCandidates] = []
+        self._yielded: set[Hashable] = set()
+        """Keys of the candidates that were yielded, if several trees may have one."""
+        self._parts: list[RankedCandidates] = []
         self._count = 0
 
     def needed(self, score: Floats, tree: Trees) -> Mask | slice:
         """Return which scores, or ceilings, of candidates under trees are not behind the last one wanted."""
         return slice(None) if self.last is None else _are_before(score, tree, self.last)
 
-    def count_new(self, rows: CandidateRows) -> int:
-        """Return how many of some candidates no tree had before."""
-        if not self._may_repeat:
-            return len(rows)
-        new = set(_keys(rows)) - self._is_yielded.keys()
-        self._is_yielded |= dict.fromkeys(new, False)
-        self._budget.hold(len(new) * bytes_of(rows) // max(len(rows), 1))
-        return len(new)
-
-    def add(self, scored: _ScoredCandidates) -> None:
+    def add(self, scored: RankedCandidates) -> None:
         """Add candidates, except for those behind as many as are wanted."""
         scored = scored.take(self.needed(scored.score, scored.tree))
         if len(scored.tree):
@@ -167,14 +146,16 @@ class _Pool:
         """Return how many candidates are held before those behind the last one wanted are dropped."""
         return left if self.last is None else 2 * left + TOGETHER
 
-    def _replace(self, scored: _ScoredCandidates) -> None:
+    def _replace(self, scored: RankedCandidates) -> None:
         """Keep some candidates instead of all."""
         self._budget.hold(scored.nbytes - sum(part.nbytes for part in self._parts))
         self._parts, self._count = [scored], len(scored.tree)
 
-    def _sort(self) -> _ScoredCandidates:
-        whole = _ScoredCandidates(
-            *(np.concatenate(column) for column in zip(*self._parts, strict=True))
+    def _sort(self) -> RankedCandidates:
+        whole = RankedCandidates(
+            np.concatenate([part.tree for part in self._parts]),
+            np.concatenate([part.rows for part in self._parts]),
+            np.concatenate([part.score for part in self._parts]),
         )
         # A stable sort keeps the canonical order within a tree.
         whole = whole.take(np.lexsort((whole.tree, -whole.score)))
@@ -182,14 +163,14 @@ class _Pool:
             # Of equal candidates, which have equal scores, that of the first tree comes first.
             whole = whole.take(_first_places(whole.rows))
             keys = _keys(whole.rows)
-            whole = whole.take(~np.array([self._is_yielded[key] for key in keys], dtype=np.bool_))
+            whole = whole.take(~np.array([key in self._yielded for key in keys], dtype=np.bool_))
         whole = whole.take(slice(self.left))
         self._replace(whole)
         if len(whole.tree) == self.left:
             self.last = -float(whole.score[-1]), int(whole.tree[-1])
         return whole
 
-    def drawn(self, key: _Key) -> _ScoredCandidates | None:
+    def drawn(self, key: _Key) -> RankedCandidates | None:
         """Remove and return the candidates that come before a key, in order; None if there are none."""
         if not any(_are_before(part.score, part.tree, key).any() for part in self._parts):
             return None
@@ -202,7 +183,8 @@ class _Pool:
             self.left -= count
         drawn = whole.take(slice(count))
         if self._may_repeat:
-            self._is_yielded |= dict.fromkeys(_keys(drawn.rows), True)
+            self._budget.hold(drawn.nbytes)
+            self._yielded.update(_keys(drawn.rows))
         return drawn
 
 
@@ -286,7 +268,7 @@ class OrderedSearch:
             is_approximate = any(
                 (-ceiling, tree) <= last for tree, ceiling in self._approximate.items()
             )
-            yield RankedCandidates(drawn.rows, drawn.score, is_approximate)
+            yield drawn._replace(is_approximate=is_approximate)
 
     def _visit(self, ceilings: Floats, unsorted_trees: Trees) -> None:
         """Score the candidates of some trees."""
@@ -318,13 +300,13 @@ class OrderedSearch:
         """Score candidates, those of each tree in canonical order, and add them to the pool."""
         if not len(rows):
             return
-        self._visited += self._pool.count_new(rows)
+        self._visited += len(rows)
         units = self._scoring.units(rows)
         if self._kinds is not None and self._kinds.is_worthwhile:
             begin = np.flatnonzero(np.diff(trees, prepend=-1))
             for first, end in pairwise([*begin.tolist(), len(trees)]):
                 self._keep(int(trees[first]), rows[first:end], units[first:end])
-        self._pool.add(_ScoredCandidates(trees, rows, round_scores(units)))
+        self._pool.add(RankedCandidates(trees, rows, round_scores(units)))
 
     def _keep(self, tree: int, rows: CandidateRows, units: Units) -> None:
         """Keep the candidates of a tree for the other trees of its kind."""
@@ -342,8 +324,9 @@ class OrderedSearch:
             return
         self._problem.budget.check()
         rows, units = self._of_tree[first_tree]
-        by_tree = self._scoring.by_tree(np.array([first_tree, tree]))
-        score, trees = round_scores(units + (by_tree[1] - by_tree[0])), np.full(len(units), tree)
+        by_tree = self._scoring.by_tree
+        score = round_scores(units + (by_tree[tree] - by_tree[first_tree]))
+        trees = np.full(len(units), tree)
         if first_tree in self._approximate:
             self._approximate[tree] = ceiling
         needed = self._pool.needed(score, trees)
@@ -351,7 +334,7 @@ class OrderedSearch:
         if len(rows):
             roots = self._problem.order.roots
             rows = moved(rows, int(roots[tree] - roots[first_tree]))
-            self._pool.add(_ScoredCandidates(trees[needed], rows, score[needed]))
+            self._pool.add(RankedCandidates(trees[needed], rows, score[needed]))
 
     def _visit_large(self, ready: ReadyTrees, at: int, ceiling: float) -> None:
         """Score the candidates of one tree until as many as are wanted reach its ceiling."""
@@ -367,7 +350,7 @@ class OrderedSearch:
             for rows in ready.draw(at):
                 budget.hold(bytes_of(rows))
                 parts.append(rows)
-                count += self._pool.count_new(rows)
+                count += len(rows)
                 if needed_count is not None:
                     best += int(np.count_nonzero(self._scoring.scores(rows) >= ceiling))
                     if best >= needed_count:

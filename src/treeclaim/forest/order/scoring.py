@@ -2,7 +2,7 @@
 """Scores: the weighted mean of the terms of a request's order (contract page 98, section 2; page 101, section 3)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from treeclaim.forest.order.terms import (
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Rows, Trees
+from treeclaim.forest.table.columns import Integers, Rows
 from treeclaim.model.extension.order import DECIMALS, Order, TermName
 
 
@@ -107,14 +107,8 @@ _OPPOSITE = {
 }
 """Terms that are one minus another one."""
 
-_OF_UNLIKE = frozenset({TermName.KEEP, TermName.MOST, TermName.LEAST})
-"""Terms whose arguments are not of one kind: a mix may have the name of a class."""
-
 _NOISE = int(2.0**60 * 1e-15)
 """Added to ceilings, as the parts of an exact score are rounded one by one."""
-
-_TOGETHER = 8
-"""Terms that are computed between two checks of the deadline."""
 
 
 class Scoring:
@@ -138,27 +132,18 @@ class Scoring:
         self._options = SlotOptions(problem)
         self._budget = problem.budget
         self._totals = totals or partial(totals_of, problem.forest)
-        self._constant = 0.0
-        self._terms = self._weighted_terms()
-
-    def _weighted_terms(self) -> list[tuple[float, TermScorer]]:
-        total = sum(term.weight for term in self.order.terms)
-        weights: dict[tuple[TermName, tuple[str, ...]], int] = {}
-        for term in self.order.terms:
-            name = _OPPOSITE.get(term.name, term.name)
-            is_opposite = name is not term.name
-            if is_opposite:
-                self._constant += term.weight / total
-            # A term and its opposite together are worth the difference.
-            arguments = tuple(term.arguments)
-            key = name, arguments if name in _OF_UNLIKE else tuple(dict.fromkeys(arguments))
-            weights[key] = weights.get(key, 0) + (-term.weight if is_opposite else term.weight)
-        return [
-            (weight / total, self._term(name, arguments))
-            for (name, arguments), weight in weights.items()
+        total = sum(term.weight for term in order.terms)
+        opposites = sum(term.weight for term in order.terms if term.name in _OPPOSITE)
+        self._constant = int(opposites / total * ONE)
+        self._terms = [
+            (
+                -term.weight / total if term.name in _OPPOSITE else term.weight / total,
+                self._scorer(_OPPOSITE.get(term.name, term.name), term.arguments),
+            )
+            for term in order.terms
         ]
 
-    def _term(self, name: TermName, arguments: Sequence[str]) -> TermScorer:
+    def _scorer(self, name: TermName, arguments: Sequence[str]) -> TermScorer:
         options = self._options
         classes = arguments or tuple(options.amounts)
         makers: Mapping[TermName, Callable[[], TermScorer]] = {
@@ -196,15 +181,16 @@ class Scoring:
             return np.zeros(table.count, dtype=np.int64)
         return self._sum(table.count, lambda _, term: term.exact(table))
 
-    def by_tree(self, trees: Trees) -> Units:
-        """Return the part of a score that depends on the tree alone, for numbers of trees.
+    @cached_property
+    def by_tree(self) -> Units:
+        """Return the part of a score that depends on the tree alone, by number of the tree.
 
         Only for searches in which all giving providers are in the anchor's tree.
         """
-        units = np.zeros(len(trees), dtype=np.int64)
+        units = np.zeros(len(self._options.forest.order.roots), dtype=np.int64)
         for factor, term in self._terms:
             if isinstance(term, ShuffleTerm):
-                units += np.rint(term.of_trees(trees) * factor).astype(np.int64)
+                units += np.rint(term.bound(is_ceiling=True) * factor).astype(np.int64)
         return units
 
     def ceilings(self, anchors: Rows) -> Floats:
@@ -214,10 +200,9 @@ class Scoring:
         return round_scores(units[anchors] + _NOISE)
 
     def _sum(self, count: int, value: Callable[[float, TermScorer], Units]) -> Units:
-        units = np.full(count, int(self._constant * ONE), dtype=np.int64)
-        for number, (factor, term) in enumerate(self._terms):
-            if not number % _TOGETHER:
-                self._budget.check()
+        units = np.full(count, self._constant, dtype=np.int64)
+        for factor, term in self._terms:
+            self._budget.check()
             units += np.rint(value(factor, term) * factor).astype(np.int64)
         return units
 

@@ -27,7 +27,7 @@ from treeclaim.forest.order.term import (
 )
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.tree_kinds import relatives_of
-from treeclaim.forest.table.columns import Mask, Rows, Trees
+from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.provider import AttributeKind
@@ -307,10 +307,6 @@ class ShuffleTerm(TermScorer):
         if self.options.problem.may_leave_anchors:
             return super().bound(is_ceiling=is_ceiling)
         return to_units(self._numbers)
-
-    def of_trees(self, trees: Trees) -> Units:
-        """Return the numbers of some trees."""
-        return to_units(self._numbers[trees])
 
 
 def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
