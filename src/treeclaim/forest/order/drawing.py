@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the candidates of trees for an ordered search: all, one block after the other, or the best by a beam.
 
-A candidate is a list of rows of providers. Where an amount is divided, it is a `SplitCandidate`.
+A candidate is a list of rows of providers. Where an amount is divided, it is a `SplitCandidate`; a beam does not
+look for good divisions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,10 +16,10 @@ from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.term import CandidateRows
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.question.steps import steps_without_exchanges
-from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock, Choices
+from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
-from treeclaim.forest.split.division import Offer, SplitCandidate
+from treeclaim.forest.split.division import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.model.extension.order import Order
@@ -31,9 +32,6 @@ _DIVISIONS = 64
 
 _BEAM = 256
 """Partial candidates that a beam keeps at each step."""
-
-_COMBINATIONS_DIVIDED = 16
-"""Combinations of the other slots whose best divisions are looked for in a tree with very many."""
 
 
 class Drawing:
@@ -123,21 +121,16 @@ class ReadyTrees:
             else:
                 yield trees, block.chosen
 
-    def best(self, at: int, wanted: int) -> CandidateRows:
-        """Return good candidates of a tree with very many, given by its index, if possible as many as are wanted."""
-        splitter = self._drawing.splitter
-        best_rows = self._beam(int(self._live[at]))
-        if splitter is None:
-            return best_rows
-        return self._best_divisions(splitter, int(self.trees[at]), best_rows, wanted)
+    def best(self, at: int) -> CandidateRows:
+        """Return good candidates of a tree with very many, given by its index; none if amounts are divided.
 
-    def _beam(self, anchor: int) -> Choices:
-        """Fill slot after slot, and keep the partial candidates that are worth most so far.
-
-        The last of them may all be dead ends: the candidates that were drawn before remain.
+        Slot after slot is filled, and the partial candidates are kept that are worth most so far. The last of
+        them may all be dead ends: the candidates that were drawn before remain.
         """
+        if self._drawing.splitter is not None:
+            return _objects([])
         problem, filled = self._drawing.problem, set[int]()
-        block = Block.empty(np.array([anchor]), len(problem.relations), len(problem.rules.lists))
+        block = Block.empty(self._live[[at]], len(problem.relations), len(problem.rules.lists))
         for depth, step in enumerate(problem.rules.steps):
             block = self._combiner.extended(depth, block)
             if step.slot is not None:
@@ -146,24 +139,6 @@ class ReadyTrees:
                 worth = self._drawing.scoring.of_partial(block.chosen, filled)
                 block = block.take(np.sort(np.argsort(-worth, kind="stable")[:_BEAM]))
         return block.chosen
-
-    def _best_divisions(
-        self, splitter: Splitter, tree: int, combinations: Choices, count: int
-    ) -> CandidateRows:
-        """Divide amounts over the providers that are worth most by themselves."""
-        scoring = self._drawing.scoring
-        filled = set(range(len(self._drawing.problem.relations)))
-        order = np.argsort(-scoring.of_partial(combinations, filled), kind="stable")
-        divisions: list[SplitCandidate] = []
-        for positions in combinations[order[:_COMBINATIONS_DIVIDED]].tolist():
-            chosen = tuple(positions)
-
-            def worth(name: str, offer: Offer, chosen: tuple[int, ...] = chosen) -> int:
-                alone = SplitCandidate(chosen, ((name, offer.position, offer.most),))
-                return int(scoring.units(_objects([alone]))[0])
-
-            divisions += islice(splitter.of_combination(tree, chosen, worth), count)
-        return _objects(divisions)
 
 
 def without_exchanges(problem: Problem, order: Order) -> Problem:

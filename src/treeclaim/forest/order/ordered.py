@@ -356,7 +356,7 @@ class OrderedSearch:
                     if best >= needed_count:
                         break
                 if count > most:
-                    parts.append(ready.best(at, needed_count or TOGETHER))
+                    parts.append(ready.best(at))
                     drawn = np.concatenate(parts)
                     parts = [drawn[_first_places(drawn)]]
                     self._approximate[tree] = ceiling

@@ -4,7 +4,7 @@
 Each division is over a minimal viable set of offers: no proper subset of it can give the amount.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import lcm
 from typing import NamedTuple
@@ -82,9 +82,6 @@ class _Finder:
         return is_viable(members, self._amount) and spare < min(offer.most for offer in members)
 
 
-Worth = Callable[[str, Offer], int]
-"""Returns what an offer of a class is worth."""
-
 Division = tuple[tuple[int, int], ...]
 """Row and units of each part."""
 
@@ -131,23 +128,18 @@ class SplitClass:
         self._givers = lru_cache(_ANCHORS_KEPT)(self._givers_at)
         self._step = lru_cache(_ANCHORS_KEPT)(self._step_at)
 
-    def divisions(
-        self, anchor: int, taken: Mapping[int, int], worth: Worth | None = None
-    ) -> Iterator[Division]:
+    def divisions(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Division]:
         """Yield position and units of each part, one division for each set; see `sets`."""
-        for offers in self.sets(anchor, taken, worth):
+        for offers in self.sets(anchor, taken):
             parts = self._divide(offers, self.amount, self._step(anchor))
             yield tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
 
-    def sets(
-        self, anchor: int, taken: Mapping[int, int], worth: Worth | None = None
-    ) -> Iterator[Offers]:
-        """Yield the minimal viable sets, each in the order of a vector of parts.
+    def sets(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Offers]:
+        """Yield the minimal viable sets of an anchor, given by its number, each in the order of a vector of parts.
 
         Args:
             anchor: Number of the anchor.
             taken: Amounts of other groups, by row.
-            worth: Returns the worth of an offer; sets with the greatest worth come first.
         """
         step, givers = self._step(anchor), self._givers(anchor)
         if self.amount % step:
@@ -156,12 +148,7 @@ class SplitClass:
                     yield (Offer(giver.position, self.amount, self.amount),)
             return
         offers = self._offers(givers, taken, step)
-        rank = {offer: number for number, offer in enumerate(offers)}
-        if worth is not None:
-            value = {offer: worth(self.name, offer) for offer in offers}
-            offers = tuple(sorted(offers, key=lambda offer: -value[offer]))
-        for members in minimal_sets(offers, self.amount, self._budget):
-            yield tuple(sorted(members, key=rank.__getitem__))
+        yield from minimal_sets(offers, self.amount, self._budget)
 
     def _rank(self, position: int, anchor: int) -> tuple[bool, int | str]:
         """Return what providers are ordered by: the tree in pre-order, then sharing ones by UUID."""

@@ -20,7 +20,7 @@ from treeclaim.forest.solve.combine import Repetitions, combined_under
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.split.division import SplitCandidate
-from treeclaim.forest.split.split_class import Division, SplitClass, Worth
+from treeclaim.forest.split.split_class import Division, SplitClass
 from treeclaim.forest.table.columns import Trees
 
 
@@ -100,18 +100,10 @@ class Splitter:
         sets = split.sets(anchor, used_units) if are_permitted else ()
         return sum(1 for _ in islice(sets, most + 1))
 
-    def of_combination(
-        self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
-    ) -> Iterator[SplitCandidate]:
-        """Yield the divisions of a combination of the other slots.
-
-        Args:
-            anchor: Its number.
-            chosen: Rows of the providers of the other slots.
-            worth: Returns what an offer is worth: sets of those that are worth most come first.
-        """
+    def of_combination(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
+        """Yield the divisions of a combination of the other slots, given by the rows of their providers."""
         choices = [
-            partial(split.divisions, anchor, self.taken(split.name, chosen), worth)
+            partial(split.divisions, anchor, self.taken(split.name, chosen))
             for split in self._classes
         ]
         if any(next(draw(), None) is None for draw in choices):
