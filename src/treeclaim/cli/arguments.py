@@ -214,7 +214,7 @@ class DeclaredCommand:
             failure = error
         except BrokenPipeError:
             raise
-        except (LookupError, OSError, TypeError, ValueError) as error:
+        except Exception as error:
             if self.failure_status == 1:
                 raise
             failure = CommandError(f"unexpected {type(error).__name__}: {error}")

@@ -99,7 +99,7 @@ class CheckUpgrade(_ServiceCommand):
     Exit status: 0 if not, 1 for warnings, 2 for failures, 255 if the check failed.
     """
 
-    function = "upgrade:check"
+    function = "database:check_upgrade"
     failure_status = 255
 
 

@@ -12,6 +12,7 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.cli.output import CommandError, count_text, failures_at, print_lines, warn
+from treeclaim.cli.service.database import configuration_of
 from treeclaim.cli.service.findings import (
     CHECKS,
     ConfigFinding,
@@ -20,7 +21,6 @@ from treeclaim.cli.service.findings import (
     unknown_options,
     without_effect,
 )
-from treeclaim.cli.service.stores import configuration_of
 from treeclaim.config import (
     PROJECT,
     Configuration,

@@ -1,30 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim db …`: the schema and its upkeep (contract page 05, section 4).
+"""`treeclaim db …` and `treeclaim upgrade check`: the schema and its upkeep (contract page 05, section 4).
 
-Deployment tools read the exit codes and lines of `online_data_migrations` (section 4.1), which are Placement's.
+Deployment tools read the exit codes and lines of `online_data_migrations` and of the checks (sections 4.1 and 4.2),
+which are Placement's.
 """
 
 import argparse
 import logging
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_upgradecheck import common_checks
+from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 from prettytable import PrettyTable
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from treeclaim import config
 from treeclaim.cli.output import FAILED, CommandError, print_lines
-from treeclaim.cli.service.stores import configuration_of, opened_store
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError, TreeclaimError
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database, connected
+from treeclaim.store.database.engine import await_database, connected, describe_engine_error
 from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.database.systems import get_system
 from treeclaim.store.feed.pruning import reset
 from treeclaim.store.operations.catalogue import standard_names
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
 from treeclaim.store.takeover.check import check
-from treeclaim.store.takeover.data_migrations import MIGRATIONS, Owner
+from treeclaim.store.takeover.data_migrations import (
+    MIGRATIONS,
+    PROVIDERS_WITHOUT_ROOT,
+    Owner,
+    count_rows,
+)
 from treeclaim.store.takeover.findings import Level
 
 _VERDICTS = {
@@ -33,6 +46,8 @@ _VERDICTS = {
     Level.ERROR: "The database cannot be used as it is.",
 }
 
+_CONNECTION = "[placement_database]/connection"
+
 _LOG = logging.getLogger(__name__)
 
 _BATCH = 50
@@ -40,6 +55,38 @@ _BATCH = 50
 _MORE_TO_DO = 1
 
 _WRONG_COUNT = 127
+
+_REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
+
+
+@contextmanager
+def opened_store(options: argparse.Namespace) -> Iterator[tuple[Store, config.Configuration]]:
+    """Open the store of the configuration that a command's options name; yield both."""
+    configuration = configuration_of(options)
+    try:
+        store = Store(configuration.database)
+    except (SQLAlchemyError, ImportError, ValueError) as error:
+        raise CommandError(f"{_CONNECTION}: {describe_engine_error(error)}") from error
+    try:
+        yield store, configuration
+    except SchemaRevisionError as error:
+        raise CommandError(str(error)) from error
+    except StoreUnavailableError as error:
+        raise CommandError(error.for_operators) from error
+    except DBAPIError as error:
+        raise CommandError(f"the database: {' '.join(str(error.orig).split())}") from error
+    except (SQLAlchemyError, ImportError) as error:
+        raise CommandError(f"{_CONNECTION}: {describe_engine_error(error)}") from error
+    finally:
+        store.close()
+
+
+def configuration_of(options: argparse.Namespace) -> config.Configuration:
+    """Load the configuration that a command's options name."""
+    try:
+        return config.load(config_files=options.config_files, config_dirs=options.config_dirs)
+    except config.ConfigurationError as error:
+        raise CommandError(*error.lines) from error
 
 
 def sync(options: argparse.Namespace) -> None:
@@ -171,3 +218,46 @@ def _limit(text: str | None) -> int | None:
         return int(text)
     except ValueError:
         return 0
+
+
+def check_upgrade(options: argparse.Namespace) -> int:
+    """Run the checks before an upgrade; return the worst of their codes."""
+    with opened_store(options) as (store, configuration):
+        with store.engine.connect() as connection:
+            if schema.version(connection) is None:
+                raise CommandError("the database is empty; 'treeclaim db sync' makes its tables")
+        return int(_Checks(store, configuration.options).check())
+
+
+class _Checks(UpgradeCommands):
+    """The checks with their names, which tools expect."""
+
+    def __init__(self, store: Store, options: cfg.ConfigOpts) -> None:
+        self._store = store
+        self._upgrade_checks = (
+            ("Missing Root Provider IDs", _Checks._roots),
+            ("Incomplete Consumers", _Checks._consumers),
+            (
+                "Policy File JSON to YAML Migration",
+                (common_checks.check_policy_json, {"conf": options}),
+            ),
+        )
+
+    def _roots(self) -> Result:
+        if not self._store.read(count_rows, PROVIDERS_WITHOUT_ROOT):
+            return Result(Code.SUCCESS)
+        return Result(
+            Code.FAILURE,
+            "There is at least one resource provider table record which misses its root "
+            f"provider id. {_REMEDY}",
+        )
+
+    def _consumers(self) -> Result:
+        missing = self._store.read(count_rows, CONSUMERS_WITHOUT_RECORD)
+        if not missing:
+            return Result(Code.SUCCESS)
+        return Result(
+            Code.WARNING,
+            f"There are {missing} incomplete consumers table records for existing allocations. "
+            f"{_REMEDY}",
+        )
