@@ -19,6 +19,9 @@ _MODEL = ROOT / "src" / "treeclaim" / "ui" / "static" / "model"
 PARAMETERS = _MODEL / "parameters.js"
 PARTS = _MODEL / "parts.js"
 
+_WIDTH = 101
+"""Characters of a line of JavaScript, with its end."""
+
 _HEAD = """\
 // SPDX-License-Identifier: Apache-2.0
 // Written by `make generated` from %s.
@@ -26,7 +29,8 @@ _HEAD = """\
 _PARAMETERS = """\
 /**
  * Parameters of a query. `ofGroup`: the name may have a suffix. `again`: it may come more than
- * once. `flavorNumbers`: an extra spec may end in `:N`, so that a flavor has several.
+ * once. `flavorNumbers`: an extra spec may end in `:N`, so that a flavor has several. What is
+ * left out is false.
  */
 """
 
@@ -38,11 +42,7 @@ def openapi() -> str:
 
 def parameters() -> str:
     """Return the text of the module of parameters."""
-    rows = "".join(
-        f"  {parameter.name}: {{help: {json.dumps(parameter.help, ensure_ascii=False)},\n"
-        f"    {', '.join(f'{name}: {json.dumps(value)}' for name, value in _row(parameter).items())}}},\n"
-        for parameter in QUERY_PARAMETERS
-    )
+    rows = "".join(map(_row, QUERY_PARAMETERS))
     head = _HEAD % "treeclaim/model/query/parameters.py" + _PARAMETERS
     return f"{head}export const PARAMETERS = Object.freeze({{\n{rows}}});\n"
 
@@ -57,16 +57,21 @@ def parts() -> str:
     )
 
 
-def _row(parameter: QueryParameter) -> dict[str, object]:
-    row: dict[str, object] = {
+def _row(parameter: QueryParameter) -> str:
+    """Return the member of a parameter; what is false is left out."""
+    is_choice = parameter.grammar is Grammar.CHOICE
+    row = {
+        "help": parameter.help,
         "ofGroup": parameter.of_group,
         "again": parameter.repeated is Repetition.ALL_COUNT,
+        "flavorNumbers": parameter.flavor_numbers,
+        "choices": parameter.choices if is_choice else (),
     }
-    if parameter.flavor_numbers:
-        row["flavorNumbers"] = True
-    if parameter.grammar is Grammar.CHOICE:
-        row["choices"] = parameter.choices
-    return row
+    members = [
+        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in row.items() if value
+    ]
+    line = f"  {parameter.name}: {{{', '.join(members)}}},\n"
+    return line if len(line) <= _WIDTH else line.replace(f", {members[1]}", f",\n    {members[1]}")
 
 
 if __name__ == "__main__":
