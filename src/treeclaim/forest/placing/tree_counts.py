@@ -17,7 +17,7 @@ from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
-from treeclaim.forest.order.mixes.tree_counter import Take, with_consumed
+from treeclaim.forest.order.mixes.tree_counter import Take, TreeCounter, with_consumed
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
@@ -36,35 +36,14 @@ ClassUses = dict[int, tuple[Rows, Integers, Integers]]
 def at_most(forest: Forest, request: CandidateRequest, budget: Budget) -> int:
     """Return an upper bound of the consumers that fit: the count of page 101 for the whole cloud as one tree."""
     counts = RequestCounts(forest, replace(request, order=None), budget)
-    part = np.zeros(len(counts.possible), dtype=np.int64)
-    return int(_bounds(forest, counts, part, 1)[0]) if counts.possible.any() else 0
+    counter = TreeCounter(forest, [counts], are_joined=True)
+    return int(counter.in_trees(forest)[0, 0])
 
 
 def at_most_by_tree(forest: Forest, request: CandidateRequest, budget: Budget) -> Rows:
-    """Return the upper bound of each root, where trees share nothing."""
+    """Return the upper bound of each root, where trees share nothing: the count of page 101."""
     counts = RequestCounts(forest, replace(request, order=None), budget)
-    roots = len(counts.possible)
-    return np.where(counts.possible, _bounds(forest, counts, np.arange(roots), roots), 0)
-
-
-def _bounds(forest: Forest, counts: RequestCounts, part: Rows, parts: int) -> Rows:
-    """Return a bound for each part of the Forest, from the number of the part that each root belongs to."""
-    bounds = np.full(parts, GREATEST)
-    tests = [
-        (each.served, each.amounts, each.copies) for each in counts.parts if not each.is_divided
-    ]
-    tests += [(counts.serving(name), {name: 1}, units) for name, units in counts.amounts.items()]
-    for served, amounts, copies in tests:
-        # Where nothing is shared, no provider is in two trees.
-        providers = served.providers if counts.are_apart else np.unique(served.providers)
-        times = np.full(len(providers), GREATEST)
-        for name, amount in amounts.items():
-            columns = forest.class_inventories(name)
-            free = columns.free.values[columns.indices_of(providers)[1]]
-            times = np.minimum(times, free // amount)
-        sums = sums_by(part[forest.order.tree[providers]], times, parts)
-        # A sum that is cut off bounds nothing.
-        bounds = np.minimum(bounds, np.where(sums < GREATEST, sums // copies, GREATEST))
+    bounds: Rows = TreeCounter(forest, [counts]).in_trees(forest)[:, 0]
     return bounds
 
 

@@ -137,7 +137,8 @@ class _TestGroup:
         sums = _sums(shares, begin, sizes)
         counts: Floats = sums // self.copies
         if self.is_total:
-            counts = np.minimum(sums, float(GREATEST)) // self.amounts[0]
+            # A sum that is cut off bounds nothing.
+            counts = np.where(sums < GREATEST, sums // self.amounts[0], float(GREATEST))
         state = np.arange(len(sizes)).repeat(sizes)
         while self.are_apart:
             # Different groups need different providers: each contributes at most x.
@@ -175,13 +176,21 @@ def _sums(shares: Floats, begin: Rows, sizes: Rows) -> Floats:
 class TreeCounter:
     """Counts consumers of some requests in many states of trees at once."""
 
-    def __init__(self, forest: Forest, requests: Sequence[RequestCounts]) -> None:
-        """Group the tests of the requests."""
-        trees = len(forest.order.roots)
+    def __init__(
+        self, forest: Forest, requests: Sequence[RequestCounts], *, are_joined: bool = False
+    ) -> None:
+        """Group the tests of the requests.
+
+        Args:
+            forest: The Forest.
+            requests: The requests.
+            are_joined: Whether all trees count as one, the only one of the counter.
+        """
+        trees = 1 if are_joined else len(forest.order.roots)
         self.possible = np.ones((trees, len(requests)), dtype=np.bool_)
         groups: dict[tuple[object, ...], list[_Test]] = {}
         for number, request in enumerate(requests):
-            self.possible[:, number] = request.possible
+            self.possible[:, number] = request.possible.any() if are_joined else request.possible
             key_counts: Counter[tuple[object, ...]] = Counter()
             tests = [
                 _Test(number, part.amounts, part.copies, part.are_apart, False, part.served)
@@ -195,7 +204,7 @@ class TreeCounter:
                 key = tuple(sorted(test.amounts)), test.copies, test.are_apart, test.is_total
                 groups.setdefault((*key, key_counts[key]), []).append(test)
                 key_counts[key] += 1
-        self._groups = [_group(forest, tests) for tests in groups.values()]
+        self._groups = [_group(forest, tests, trees) for tests in groups.values()]
 
     @property
     def nbytes(self) -> int:
@@ -241,12 +250,14 @@ class _Test(NamedTuple):
     served: ServingProviders
 
 
-def _group(forest: Forest, tests: Sequence[_Test]) -> _TestGroup:
-    order, first = forest.order, tests[0]
+def _group(forest: Forest, tests: Sequence[_Test], trees: int) -> _TestGroup:
+    """Group tests; the providers of a single tree are those of all trees."""
+    first = tests[0]
     names = tuple(sorted(first.amounts))
-    width, trees = max(forest.row_count, 1), len(order.roots)
+    width = max(forest.row_count, 1)
     keys_of = {
-        id(test.served): test.served.trees * width + test.served.providers for test in tests
+        id(test.served): (test.served.trees if trees > 1 else 0) * width + test.served.providers
+        for test in tests
     }
     keys = np.unique(np.concatenate(list(keys_of.values())))
     kind = np.zeros(len(keys), dtype=np.int64)
