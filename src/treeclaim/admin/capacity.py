@@ -14,7 +14,7 @@ import orjson
 
 from treeclaim.forest.listing.totals import InventoryAmounts, Totals, totals_of_aggregates
 from treeclaim.forest.placing.capacity import CapacityLimits
-from treeclaim.forest.table.held import HeldColumns, held_with_consumed
+from treeclaim.forest.table.held import Held, held_with_consumed
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
@@ -141,10 +141,10 @@ class Meter:
         )
         self._version = self._follower.version
 
-    def _read_held(self, transaction: ReadTransaction) -> HeldColumns:
+    def _read_held(self, transaction: ReadTransaction) -> Held:
         """Bring the Forest to a snapshot, and return the amounts of holds in it."""
         self._follower.catch_up_within(transaction)
-        return HeldColumns.of(load_held_sums(transaction))
+        return load_held_sums(transaction)
 
     def _count_fits(self) -> dict[str, Fits]:
         counts: dict[str, Fits] = {}

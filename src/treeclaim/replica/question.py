@@ -14,7 +14,7 @@ from typing import Any
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts, HeldColumns
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 from treeclaim.model.request import CandidateRequest
@@ -55,7 +55,7 @@ class HoldsQuery:
     def read(self, transaction: ReadTransaction) -> HeldAmounts:
         """Read the amounts."""
         by_hold = load_held_amounts(transaction, sorted(self.named)) if self.named else {}
-        everywhere = HeldColumns.of(load_held_sums(transaction)) if self.everywhere else None
+        everywhere = load_held_sums(transaction) if self.everywhere else None
         return HeldAmounts(by_hold, everywhere)
 
 

@@ -60,11 +60,11 @@ def test_held_amounts_are_summed_by_provider_and_class(filled, database_kind):
         "MEMORY_MB": 1024 * holds_of_host,
         "DISK_GB": 10 * holds_of_host,
     }
-    assert sorted(filled.read(holds.load_held_sums)) == sorted(
-        (host, ids[name], amount)
+    assert filled.read(holds.load_held_sums) == {
+        (host, ids[name]): amount
         for host in range(1, HOSTS + 1)
         for name, amount in expected.items()
-    )
+    }
 
 
 def test_held_amounts_query_does_not_scan_allocations(filled):

@@ -25,7 +25,7 @@ from treeclaim.forest.explain.matching_trees import (
     MatchingTrees,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldColumns, free_holds, held_with_consumed, without
+from treeclaim.forest.table.held import Held, add_held, free_holds, held_with_consumed, without
 from treeclaim.forest.table.texts import writable
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
@@ -102,16 +102,16 @@ def _is_any_barred(forest: Forest, group: RequestGroup) -> bool:
     return any(len(links.rows(condition, alive)) for condition in barring)
 
 
-def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldColumns | None:
+def _unnamed_held(forest: Forest, request: CandidateRequest) -> Held | None:
     """Return what the holds have that a request does not name; None where that is not of interest."""
     everywhere = forest.held.everywhere
     if everywhere is None:
         return None
     named_held = forest.held.of_holds(forest, request.from_holds)
-    return held_with_consumed(forest, everywhere.plus(named_held, -1))
+    return held_with_consumed(forest, add_held(everywhere, named_held, -1))
 
 
-def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldColumns | None) -> Iterator[str]:
+def _advice_on_holds(trees: MatchingTrees, unnamed_held: Held | None) -> Iterator[str]:
     """Yield a sentence if trees would match without what the holds have that are not named."""
     if unnamed_held:
         count = int(trees.within(without(trees.forest, unnamed_held)).sum())
@@ -189,9 +189,7 @@ def _nearest(trees: MatchingTrees, count: int) -> list[int]:
     return nearest
 
 
-def _explain_tree(
-    trees: MatchingTrees, tree: int, unnamed_held: HeldColumns | None
-) -> dict[str, Any]:
+def _explain_tree(trees: MatchingTrees, tree: int, unnamed_held: Held | None) -> dict[str, Any]:
     """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
     provider = trees.forest.provider(int(order.roots[tree]))
@@ -309,7 +307,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
 
 
 def _providers(
-    trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: HeldColumns | None
+    trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: Held | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the providers of a tree that satisfy a constraint, or its groups."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
@@ -331,7 +329,8 @@ def _providers(
                 "free": writable(max(free, 0)),
             }
             if unnamed_held is not None and lacks_room:
-                amounts["held"] = writable(unnamed_held.at(int(forest.id.values[row]), class_id))
+                held = unnamed_held.get((int(forest.id.values[row]), class_id), 0)
+                amounts["held"] = writable(held)
             yield document | amounts | _attributes(forest, row, constraint)
         if constraint.attributes and not amount_by_class:
             # A provider without amounts, such as the root, is shown only with its attributes.

@@ -26,7 +26,7 @@ from treeclaim.forest.table.columns import (
     sums_by,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldColumns
+from treeclaim.forest.table.held import Held, held_by_class
 
 
 class By(StrEnum):
@@ -174,7 +174,7 @@ class InventoryAmounts:
         self,
         forest: Forest,
         rows: Rows,
-        held: HeldColumns,
+        held: Held,
         classes: Iterable[str] | None = None,
     ) -> None:
         """Find the inventories.
@@ -186,14 +186,19 @@ class InventoryAmounts:
             classes: Names of the classes wanted, which exist; None for all.
         """
         self._names: list[str] = []
-        class_ids: list[int] = []
         inventories: list[tuple[ClassInventories, Rows, Rows]] = []
+        held_parts = [np.empty(0, dtype=np.int64)]
+        held_amounts = held_by_class(forest, held)
         for name, class_id, columns in _classes(forest, rows, classes):
             at, indices = columns.among(rows)
             if len(at):
                 self._names.append(name)
-                class_ids.append(class_id)
                 inventories.append((columns, at, indices))
+                held_by_row = np.zeros(forest.row_count, dtype=np.int64)
+                if class_id in held_amounts:
+                    held_rows, units = held_amounts[class_id]
+                    held_by_row[held_rows] = units
+                held_parts.append(held_by_row[rows[at]])
         nothing = np.empty(0, dtype=np.int64)
         counts = [len(at) for _, at, _ in inventories]
         self._count = len(rows)
@@ -215,10 +220,7 @@ class InventoryAmounts:
             "capacity": np.maximum(free + used, 0),
             "used": used,
             "free": np.maximum(free, 0),
-            "held": held.of_each(
-                forest.id.values[rows][self._at],
-                np.repeat(np.array(class_ids, dtype=np.int64), counts),
-            ),
+            "held": np.concatenate(held_parts),
         }
 
     def totals(self) -> Totals:
@@ -292,7 +294,7 @@ def _classes(
 
 
 def totals_of_aggregates(
-    forest: Forest, rows: Rows, aggregates: Sequence[str], held: HeldColumns
+    forest: Forest, rows: Rows, aggregates: Sequence[str], held: Held
 ) -> dict[str, Totals]:
     """Return the sums over the rows that are in each aggregate, or whose root is.
 

@@ -17,7 +17,7 @@ from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts
+from treeclaim.forest.table.held import HeldAmounts, add_held
 from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest
 
@@ -191,4 +191,4 @@ class Room:
         others = self._left.keys() - set(holds)
         before = self._held.of_holds(forest, {*holds, *others})
         left = HeldAmounts(self._left).of_holds(forest, others)
-        return HeldAmounts({}, self._held.everywhere.plus(before, -1).plus(left))
+        return HeldAmounts({}, add_held(add_held(self._held.everywhere, before, -1), left))

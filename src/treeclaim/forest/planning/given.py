@@ -17,7 +17,7 @@ from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts, amounts_by_id
+from treeclaim.forest.table.held import HeldAmounts, add_held, amounts_by_id
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
@@ -139,7 +139,7 @@ def held_after(
         if hold in by_hold:
             by_hold[hold] = _sum_amounts(by_hold[hold], amounts, sign)
         if everywhere is not None:
-            everywhere = everywhere.plus(amounts_by_id(forest, amounts), sign)
+            everywhere = add_held(everywhere, amounts_by_id(forest, amounts), sign)
     return HeldAmounts(by_hold, everywhere)
 
 

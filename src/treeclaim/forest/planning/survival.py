@@ -30,7 +30,7 @@ from treeclaim.forest.planning.consumers import (
 from treeclaim.forest.planning.given import held_after
 from treeclaim.forest.table.columns import Mask, sum_of
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts, with_free
+from treeclaim.forest.table.held import HeldAmounts, add_held, with_free
 from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.order import TermName
@@ -222,7 +222,7 @@ class _Survey:
                 held = held_after(trials.forest, held, consumer, set())
             if held.everywhere is not None:
                 lent = held.of_holds(trials.forest, self._call.from_holds)
-                held = HeldAmounts({}, held.everywhere.plus(lent, -1))
+                held = HeldAmounts({}, add_held(held.everywhere, lent, -1))
             return explain_with_rules(
                 trials.forest.holding(held),
                 self._consumers[first].requests[0],

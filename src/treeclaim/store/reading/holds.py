@@ -186,10 +186,10 @@ It groups by expressions without an index: by the columns themselves SQLite woul
 index order, instead of sorting those of holds."""
 
 
-def load_held_sums(transaction: ReadTransaction) -> list[tuple[int, int, int]]:
-    """Return (provider id, class id, amount) of the sums over all holds, expired ones included."""
+def load_held_sums(transaction: ReadTransaction) -> dict[tuple[int, int], int]:
+    """Return what all holds together have, expired ones included, by the ids of provider and class."""
     rows = transaction.rows(HELD_EVERYWHERE)
-    return [(provider_id, class_id, int(used)) for provider_id, class_id, used in rows]
+    return {(provider_id, class_id): int(used) for provider_id, class_id, used in rows}
 
 
 @dataclass(frozen=True, slots=True)

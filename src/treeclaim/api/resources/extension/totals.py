@@ -27,7 +27,7 @@ from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmount
 from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldColumns, held_with_consumed
+from treeclaim.forest.table.held import held_with_consumed
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, Mix
 from treeclaim.replica.planning import question_under
@@ -76,7 +76,7 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
         cursor, groups = cursor_text.write_cursor(next(parts)), None
         rows = meeting(forest, query.conditions)
         require_known_classes(forest, query.resource_class)
-        held = held_with_consumed(forest, forest.held.everywhere or HeldColumns.of(()))
+        held = held_with_consumed(forest, forest.held.everywhere or {})
         amounts = InventoryAmounts(forest, rows, held, query.resource_class or None)
         body: dict[str, Any] = {"totals": amounts.totals()}
         if query.by is not None:
