@@ -85,7 +85,7 @@ class Forest(ProviderTable):
 
     def _clear(self) -> None:
         super().__init__()
-        self.summaries = SummaryTexts(self.summary, lambda: self.handle.values)
+        self.summaries = SummaryTexts(self, self.summary)
         self._begin_caches()
         self.splices = RecentEntries[Splice](MOST_TREES_EDITED)
         self._register = Register(self)
@@ -128,7 +128,7 @@ class Forest(ProviderTable):
             self._clear()
         if changes.whole is not None:
             self._begin_with(changes.whole)
-        writer = InPlaceWriter(self, self._register, self.summaries, self._compaction)
+        writer = InPlaceWriter(self, self._register, self._compaction)
         reshaped = writer.refresh_each(changes.records)
         writer.count_usage(changes.usage)
         removed = {
@@ -153,7 +153,6 @@ class Forest(ProviderTable):
         self.begin_with(whole)
         self._count = self.row_count
         self._register.begin_with_all()
-        self.summaries.extend(self.row_count)
         self.splices.forget()
         self._forget_shape()
 
@@ -165,9 +164,6 @@ class Forest(ProviderTable):
         if self._compaction is not None:
             self._compaction.bury(trees.rows, trees.class_ids)
         self._count += trees.added_count
-        self.summaries.extend(len(self._register) - len(self.summaries))
-        roots = [tree.start for tree in (*trees.old, *trees.new)]
-        self.summaries.forget(trees.handles, self.handle.values[roots].tolist())
         order, self._order = self._order, None
         self._order, splices = edit_order(order, self, trees)
         self.splices.note(splices)

@@ -49,7 +49,7 @@ _LISTS_FOR_A_CLASS = 16
 _STAMPS = count(1)
 """Numbers that no two states of any row have in common, however often a table is begun anew."""
 
-_COPIED = ("id", "uuid", "generation", "modified_at", "stamp", "handle")
+_COPIED = ("id", "uuid", "generation", "modified_at", "stamp", "tree_stamp", "handle")
 """Columns that a copy of a row takes over."""
 
 _COLUMNS = (*_COPIED, "parent", "root", "end", "alive")
@@ -78,6 +78,7 @@ class ProviderTable:
             one past the last row of the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
         stamp: Column of numbers, which differ after each change of the row's values.
+        tree_stamp: The same for the values of all rows of a tree, at its root.
         handle: Column of handles, which identify providers across rows; see `RowIndex`.
         classes: Inventories by id of the resource class.
         holdings: Names, classes and links, by handle.
@@ -95,6 +96,7 @@ class ProviderTable:
         self.end = Column(np.int64)
         self.alive = Column(np.bool_)
         self.stamp = Column(np.int64)
+        self.tree_stamp = Column(np.int64)
         self.handle = Column(np.int32)
         self.classes: dict[int, ClassInventories] = {}
         self.holdings = Holdings()
@@ -259,7 +261,8 @@ class ProviderTable:
         self.uuid.extend([record.uuid.encode() for record in records])
         self.generation.extend([record.generation for record in records])
         self.modified_at.extend([record.modified_at for record in records])
-        self.stamp.extend(np.full(len(records), next(_STAMPS)))
+        self.stamp.extend(np.zeros(len(records), dtype=np.int64))
+        self.tree_stamp.extend(np.zeros(len(records), dtype=np.int64))
         self.handle.extend(handles)
         self.parent.extend(np.full(len(records), NO_ROW))
         self.root.extend(rows)
@@ -315,6 +318,7 @@ class ProviderTable:
         self.end.extend(layout.end)
         self.alive.extend(np.ones(count, dtype=np.bool_))
         self.stamp.extend(np.full(count, next(_STAMPS)))
+        self.tree_stamp.extend(self.stamp.values)
         self.handle.extend(np.arange(count))
         self.holdings.names = [whole.name[at] for at in provider.tolist()]
         self._begin_with_inventories(whole, layout)
@@ -341,7 +345,7 @@ class ProviderTable:
         """Write the columns that change in place: names, generations, amounts and usage."""
         self.generation.values[row] = record.generation
         self.modified_at.values[row] = record.modified_at
-        self.stamp.values[row] = next(_STAMPS)
+        self.touch(np.array([row]))
         self.holdings.names[self.handle.values[row]] = record.name
         for (class_id, index), inventory in zip(
             self.inventory_indices(row), record.inventories, strict=True
@@ -401,7 +405,9 @@ class ProviderTable:
 
     def touch(self, rows: Rows) -> None:
         """Mark the values of some rows as changed."""
-        self.stamp.values[rows] = next(_STAMPS)
+        stamp = next(_STAMPS)
+        self.stamp.values[rows] = stamp
+        self.tree_stamp.values[self.root.values[rows]] = stamp
 
     def begin_beside(self, other: "ProviderTable", count: int) -> None:
         """Prepare to replace another table that has this many living rows.

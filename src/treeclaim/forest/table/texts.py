@@ -7,21 +7,18 @@ show whole trees, and one long string is joined much faster than many short ones
 the trees of the last answer, as questions in a row often match the same trees.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
-from treeclaim.forest.table.columns import Column, Trees
+from treeclaim.forest.table.columns import Column, Integers, Trees
 from treeclaim.forest.table.order import TreeOrder
+from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.model.provider import Consumes, Inventory, Provider
 from treeclaim.model.request import BodyForm
-
-Handles = npt.NDArray[np.int32]
-"""Handles of providers, whatever row they are in; see `RowIndex`."""
 
 _MOST_TREE_BYTES = 32_000_000
 """Bytes of texts of trees; what is in those of several providers is there twice."""
@@ -39,59 +36,65 @@ _FULL = BodyForm()
 _ORJSON_BITS = 64
 
 
+class StampedTexts:
+    """Texts by handle, each with the stamp of the values that it shows; 0 for a text that is unknown.
+
+    Attributes:
+        nbytes: The bytes of all texts, as far as they count.
+    """
+
+    def __init__(self) -> None:
+        self._texts = Column(object)
+        self._stamps = Column(np.int64)
+        self._sizes = Column(np.int32)
+        self.nbytes = 0
+
+    def clear(self) -> None:
+        """Drop all texts."""
+        self._texts.values[:] = None
+        self._stamps.values[:] = self._sizes.values[:] = self.nbytes = 0
+
+    def find(self, handles: Integers, stamps: Integers) -> tuple[list[bytes], list[int]]:
+        """Return the texts of some handles, and the positions of those that are not valid."""
+        missing = int(handles.max(initial=-1)) + 1 - len(self._texts)
+        if missing > 0:
+            self._texts.extend(np.full(missing, None))
+            for column in (self._stamps, self._sizes):
+                column.extend(np.zeros(missing, dtype=np.int64))
+        stale = np.flatnonzero(self._stamps.values[handles] != stamps)
+        return self._texts.values[handles].tolist(), stale.tolist()
+
+    def keep(self, handle: int, stamp: int, text: bytes, size: int) -> None:
+        """Keep a text, of which so many bytes count."""
+        self.nbytes += size - int(self._sizes.values[handle])
+        self._texts.values[handle] = text
+        self._stamps.values[handle] = stamp
+        self._sizes.values[handle] = size
+
+
 class SummaryTexts:
     """Texts of providers, and of trees by the root, all by handles, which outlast a change of rows.
 
-    A change costs the text of its tree, and those of the providers that it concerns. The text of a tree of one
-    provider is the provider's, and counted there. Where there are too many bytes, all texts of the kind are dropped.
+    A text is valid as long as the stamp of its row, or tree, in the table stays the same. Where there are too many
+    bytes, all texts of the kind are dropped.
+
+    Attributes:
+        providers: Texts of providers.
+        trees: Texts of trees. That of a single provider is the provider's, and counts there.
     """
 
-    def __init__(self, write: Callable[[int], bytes], handles: Callable[[], Handles]) -> None:
-        """Begin with no texts.
-
-        Args:
-            write: Writes the text of a row.
-            handles: Returns the handles by row as they are now.
-        """
+    def __init__(self, table: ProviderTable, write: Callable[[int], bytes]) -> None:
+        """Begin with no texts of a table, given a function that writes the text of a row."""
+        self._table = table
         self._write = write
-        self._handles = handles
-        self._rows = Column(object)
-        self._trees = Column(object)
-        self.row_bytes = 0
-        self.tree_bytes = 0
+        self.providers = StampedTexts()
+        self.trees = StampedTexts()
         self._last: tuple[bytes, bytes] = b"", b""
-
-    def __len__(self) -> int:
-        """Return for how many handles there is a place."""
-        return len(self._rows)
-
-    def extend(self, count: int) -> None:
-        """Have a place for so many handles more."""
-        for column in (self._rows, self._trees):
-            column.extend(np.full(count, None))
-
-    def forget(self, handles: Iterable[int], roots: Iterable[int]) -> None:
-        """Drop the texts of some providers, and of the trees of some roots, given the handles of both."""
-        rows, trees = self._rows.values, self._trees.values
-        self._last = b"", b""
-        for root in roots:
-            if trees[root] is not None and trees[root] is not rows[root]:
-                self.tree_bytes -= len(trees[root])
-            trees[root] = None
-        for handle in handles:
-            if rows[handle] is not None:
-                self.row_bytes -= len(rows[handle])
-                rows[handle] = None
 
     def forget_all(self) -> None:
         """Drop all texts."""
-        self._rows.values[:] = None
-        self._forget_trees()
-        self.row_bytes = 0
-
-    def _forget_trees(self) -> None:
-        self._trees.values[:] = None
-        self.tree_bytes = 0
+        self.providers.clear()
+        self.trees.clear()
         self._last = b"", b""
 
     def joined(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> bytes:
@@ -99,55 +102,39 @@ class SummaryTexts:
 
         `check` is called before each text that has to be written, and may raise.
         """
-        handles = self._handles()[order.roots[trees]]
-        key = handles.tobytes()
+        roots = order.roots[trees]
+        handles = self._table.handle.values[roots]
+        stamps = self._table.tree_stamp.values[roots]
+        key = handles.tobytes() + stamps.tobytes()
         last, text = self._last
         if last != key:
-            text = b",".join(self._texts(trees, handles, order, check))
+            texts, stale = self.trees.find(handles, stamps)
+            for at in stale:
+                check()
+                root = int(roots[at])
+                texts[at] = self._write_tree(root, int(order.end[root]), int(stamps[at]))
+            text = b",".join(texts)
             if len(text) <= _LONGEST_KEPT:
                 self._last = key, text
         return text
 
-    def _texts(
-        self, trees: Trees, handles: Handles, order: TreeOrder, check: Callable[[], None]
-    ) -> list[bytes]:
-        rows = order.roots[trees]
-        texts: list[bytes | None] = self._trees.values[handles].tolist()
-        at = -1
-        # Most often all but a few are known, and to find these takes no loop over all.
-        for _ in range(texts.count(None)):
-            check()
-            at = texts.index(None, at + 1)
-            root = int(rows[at])
-            texts[at] = self._tree(root, int(order.end[root]) - root)
-        return cast(list[bytes], texts)
-
-    def _tree(self, root: int, size: int) -> bytes:
-        handles = self._handles()[root : root + size].tolist()
-        cached_texts: list[bytes | None] = self._rows.values[handles].tolist()
-        texts = [
-            self._row(row, handle) if text is None else text
-            for row, (handle, text) in enumerate(zip(handles, cached_texts, strict=True), root)
-        ]
-        if size == 1:
-            self._trees.values[handles[0]] = self._rows.values[handles[0]]
-            return texts[0]
+    def _write_tree(self, root: int, end: int, stamp: int) -> bytes:
+        handles = self._table.handle.values[root:end]
+        stamps = self._table.stamp.values[root:end]
+        texts, stale = self.providers.find(handles, stamps)
+        most = max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self._table.holdings.names))
+        for at in stale:
+            text = texts[at] = self._write(root + at)
+            if self.providers.nbytes + len(text) > most:
+                self.forget_all()
+            if len(text) <= most:
+                self.providers.keep(int(handles[at]), int(stamps[at]), text, len(text))
         text = b",".join(texts)
-        if self.tree_bytes + len(text) > _MOST_TREE_BYTES:
-            self._forget_trees()
-        if len(text) <= _MOST_TREE_BYTES:
-            self._trees.values[handles[0]] = text
-            self.tree_bytes += len(text)
-        return text
-
-    def _row(self, row: int, handle: int) -> bytes:
-        text = self._write(row)
-        most = max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self))
-        if self.row_bytes + len(text) > most:
-            self.forget_all()
-        if len(text) <= most:
-            self._rows.values[handle] = text
-            self.row_bytes += len(text)
+        size = len(text) if len(texts) > 1 else 0
+        if self.trees.nbytes + size > _MOST_TREE_BYTES:
+            self.trees.clear()
+        if size <= _MOST_TREE_BYTES:
+            self.trees.keep(int(handles[0]), stamp, text, size)
         return text
 
 

@@ -111,7 +111,7 @@ def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
     forest = forest_of(records)
     for _ in range(2):
         assert body_of(forest, DEVICES) == expected
-    row_bytes, tree_bytes = forest.summaries.row_bytes, forest.summaries.tree_bytes
+    row_bytes, tree_bytes = forest.summaries.providers.nbytes, forest.summaries.trees.nbytes
     assert min(row_bytes, tree_bytes) == 0 < max(row_bytes, tree_bytes)
 
 

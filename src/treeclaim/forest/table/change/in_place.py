@@ -7,29 +7,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.table.change.compaction import Compaction
-from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.forest.table.register import Register
-from treeclaim.forest.table.texts import SummaryTexts
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import ProviderRecord
 
 
 @dataclass(frozen=True, slots=True)
 class InPlaceWriter:
-    """Writes into all rows of a provider, and drops the texts that have become outdated.
+    """Writes into all rows of a provider.
 
     Attributes:
         table: The rows.
         register: Finds rows.
-        summaries: Texts of providers and trees.
         compaction: The compaction under way, if any.
     """
 
     table: ProviderTable
     register: Register
-    summaries: SummaryTexts
     compaction: Compaction | None
 
     def refresh_each(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
@@ -48,7 +44,6 @@ class InPlaceWriter:
             added_amounts = self._more_allocated(row, record)
             for table, place in self._places_of(row):
                 table.write(place, record)
-            self._forget_summaries(np.array([row]))
             for use, amount in added_amounts:
                 self._consume(row + use.offset, use.class_id, amount * use.amount)
         return reshaped
@@ -73,7 +68,6 @@ class InPlaceWriter:
             columns = table.classes[class_id]
             columns.consume(columns.index_of(place), amount)
             table.touch(np.array([place]))
-        self._forget_summaries(np.array([row]))
 
     def count_usage(self, usage: Mapping[int, UsageChange]) -> None:
         """Count what claims changed."""
@@ -88,11 +82,10 @@ class InPlaceWriter:
         if self.table.holdings.patterns.are_any:
             self._count_consumed(changes)
         self.table.count_each(list(changes), list(changes.values()))
-        changed_rows = np.array(list(changes), dtype=np.int64)
         if self.compaction is not None:
+            changed_rows = np.array(list(changes), dtype=np.int64)
             copies, copied_rows = self.compaction.copied_among(changed_rows)
             self.compaction.table.count_each(copies, [changes[row] for row in copied_rows])
-        self._forget_summaries(changed_rows)
 
     def _count_consumed(self, changes: Mapping[int, UsageChange]) -> None:
         """Count what is consumed by what claims changed, by row."""
@@ -102,11 +95,6 @@ class InPlaceWriter:
                 for use in self.table.uses_of(class_id, index):
                     amount = change.used[class_id] * use.amount
                     self._consume(row + use.offset, use.class_id, amount)
-
-    def _forget_summaries(self, rows: Rows) -> None:
-        """Forget the texts of some rows and of their trees."""
-        handles, roots = self.table.handle.values, self.table.root.values
-        self.summaries.forget(handles[rows].tolist(), handles[roots[rows]].tolist())
 
     def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
         """Yield where a row is to be written: here, and where it is copied to."""

@@ -33,14 +33,12 @@ class RewrittenTrees:
         rows: The same rows, joined.
         class_ids: Classes of the inventories in these rows.
         new: The new rows of each tree.
-        handles: Handles of all their former and present providers.
     """
 
     old: Sequence[range]
     rows: Rows
     class_ids: set[int]
     new: Sequence[range]
-    handles: Sequence[int]
 
     @property
     def added_count(self) -> int:
@@ -116,8 +114,7 @@ class _Rewriting:
         for row in rows[is_gone].tolist():
             self._register.leave(row)
         self._link_consumption(other_rows, at, new)
-        handles: list[int] = table.handle.values[np.concatenate([rows, new_rows])].tolist()
-        return RewrittenTrees(old, rows, class_ids, _trees(places, new), handles)
+        return RewrittenTrees(old, rows, class_ids, _trees(places, new))
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
         """Return the rows of the trees that providers are in, and of those that they will be in."""
