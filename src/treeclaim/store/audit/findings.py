@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All kinds of findings (contract page 99, section 5), as a table of queries and some functions.
+"""All kinds of findings (contract page 99, section 5), as a table of queries and some functions."""
 
-`trees.py` has the kinds that need the shape of all trees.
-"""
-
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
+from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
-from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID, UNKNOWN_TYPE
+from treeclaim.model.names import (
+    CUSTOM_PREFIX,
+    FIRST_CUSTOM_CLASS_ID,
+    SHARING_TRAIT,
+    UNKNOWN_TYPE,
+)
 from treeclaim.model.provider import Effect, Inventory
-from treeclaim.store.audit import trees
-from treeclaim.store.audit.trees import HOLD_UUIDS, Item
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD, find_holders, load_requests
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS, USED
@@ -28,6 +32,35 @@ PARTS = {str(table.name): table for table in ROWS_OF_PROVIDERS}
 
 _LATE = timedelta(minutes=1)
 """Time after its end from which an existing hold is a finding."""
+
+Item = Mapping[str, Any]
+"""A finding, as in the response."""
+
+_HOLD_UUIDS = f"""
+SELECT treeclaim_holds.uuid FROM treeclaim_holds
+JOIN consumers holders ON holders.uuid = treeclaim_holds.uuid
+JOIN consumer_types t ON t.id = holders.consumer_type_id AND t.name = '{HOLD_TYPE}'
+"""
+"""The uuids of existing holds."""
+
+_MEMBERS = """
+(
+    SELECT p.id, COALESCE(root.id, p.id) AS root_id, COALESCE(root.uuid, p.uuid) AS uuid,
+        CASE WHEN root.id IS NULL THEN p.name ELSE root.name END AS name
+    FROM resource_providers p
+    LEFT JOIN resource_providers root ON root.id = p.root_provider_id
+) members
+"""
+"""All providers with their stored root; a provider without an existing root is its own root."""
+
+_DOWN = """
+down (id, top) AS (
+    SELECT id, id FROM resource_providers WHERE parent_provider_id IS NULL
+    UNION ALL SELECT p.id, down.top FROM down
+    JOIN resource_providers p ON p.parent_provider_id = down.id
+)
+"""
+"""The providers below a provider without a parent, each with this topmost ancestor."""
 
 _ALLOCATION_COLUMNS = "allocations.consumer_id, p.uuid, c.name, allocations.used"
 _ON_PROVIDER = """
@@ -50,7 +83,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         # Units do not apply to holds.
         f"""
         SELECT {_ALLOCATION_COLUMNS} FROM allocations {_ON_PROVIDER} JOIN {_OF_INVENTORY}
-        WHERE allocations.consumer_id NOT IN ({HOLD_UUIDS}) AND (
+        WHERE allocations.consumer_id NOT IN ({_HOLD_UUIDS}) AND (
             allocations.used < min_unit OR allocations.used > max_unit
             OR allocations.used % step_size <> 0
         )
@@ -77,11 +110,46 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         f"""
         SELECT uuid FROM consumers LEFT JOIN allocations ON allocations.consumer_id = consumers.uuid
         WHERE allocations.id IS NULL AND (
-            uuid NOT IN ({HOLD_UUIDS}) OR uuid NOT IN (SELECT hold_uuid FROM treeclaim_draws)
+            uuid NOT IN ({_HOLD_UUIDS}) OR uuid NOT IN (SELECT hold_uuid FROM treeclaim_draws)
         )
         ORDER BY uuid
         """,
         ("consumer",),
+    ),
+    FindingKind.BROKEN_ROOT: (
+        f"""
+        WITH RECURSIVE {_DOWN}
+        SELECT p.uuid FROM down JOIN resource_providers p ON p.id = down.id
+        WHERE p.root_provider_id IS NULL OR p.root_provider_id <> down.top ORDER BY p.id
+        """,
+        ("provider",),
+    ),
+    FindingKind.BROKEN_PARENT: (
+        # UNION without ALL: in a cycle, the recursion ends.
+        f"""
+        WITH RECURSIVE {_DOWN}, up (below, above) AS (
+            SELECT id, parent_provider_id FROM resource_providers
+            WHERE id NOT IN (SELECT id FROM down)
+            UNION SELECT up.below, p.parent_provider_id FROM up
+            JOIN resource_providers p ON p.id = up.above
+        )
+        SELECT uuid FROM resource_providers p WHERE id IN (SELECT below FROM up WHERE above = below)
+        OR parent_provider_id IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM resource_providers WHERE id = p.parent_provider_id
+        )
+        ORDER BY id
+        """,
+        ("provider",),
+    ),
+    FindingKind.EMPTY_TREE: (
+        f"""
+        SELECT uuid FROM resource_providers WHERE id IN (SELECT root_id FROM {_MEMBERS})
+        AND id NOT IN (
+            SELECT root_id FROM {_MEMBERS} JOIN inventories ON resource_provider_id = members.id
+        )
+        ORDER BY id
+        """,
+        ("uuid",),
     ),
     FindingKind.UNUSED_AGGREGATE: (
         """
@@ -107,15 +175,15 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     ),
     FindingKind.EXPIRED_HOLD: (
         f"""
-        SELECT uuid FROM treeclaim_holds WHERE uuid IN ({HOLD_UUIDS}) AND ends_at <= :late
+        SELECT uuid FROM treeclaim_holds WHERE uuid IN ({_HOLD_UUIDS}) AND ends_at <= :late
         ORDER BY uuid
         """,
         ("consumer",),
     ),
     FindingKind.BROKEN_HOLD: (
         f"""
-        SELECT uuid FROM treeclaim_holds WHERE uuid NOT IN ({HOLD_UUIDS})
-        UNION SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid NOT IN ({HOLD_UUIDS})
+        SELECT uuid FROM treeclaim_holds WHERE uuid NOT IN ({_HOLD_UUIDS})
+        UNION SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid NOT IN ({_HOLD_UUIDS})
         ORDER BY uuid
         """,
         ("consumer",),
@@ -125,7 +193,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         SELECT drawn.consumer_uuid, p.uuid, c.name, COALESCE(allocations.used, 0), drawn.amount
         FROM (
             SELECT consumer_uuid, provider_id, class_id, SUM(amount) AS amount FROM treeclaim_draws
-            WHERE hold_uuid IN ({HOLD_UUIDS}) GROUP BY consumer_uuid, provider_id, class_id
+            WHERE hold_uuid IN ({_HOLD_UUIDS}) GROUP BY consumer_uuid, provider_id, class_id
         ) drawn
         LEFT JOIN allocations ON allocations.consumer_id = drawn.consumer_uuid
             AND allocations.resource_provider_id = drawn.provider_id
@@ -140,15 +208,22 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
 }
 """The ordered query of each kind, and the names of its first columns in the response."""
 
-_TREE_FINDERS: Mapping[
-    FindingKind, Callable[[ReadTransaction, trees.TreeShape], Iterable[Item]]
-] = {
-    FindingKind.BROKEN_ROOT: trees.find_broken_roots,
-    FindingKind.BROKEN_PARENT: trees.find_broken_parents,
-    FindingKind.IN_MANY_TREES: trees.find_split_consumers,
-    FindingKind.SAME_HOST: trees.find_same_hosts,
-    FindingKind.EMPTY_TREE: trees.find_empty_trees,
-}
+_IN_MANY_TREES = f"""
+SELECT DISTINCT allocations.consumer_id, root_id, members.uuid, members.name, EXISTS (
+    SELECT 1 FROM resource_provider_traits JOIN traits ON traits.id = trait_id
+    WHERE traits.name = '{SHARING_TRAIT}' AND resource_provider_traits.resource_provider_id = members.id
+) AS is_sharing
+FROM allocations JOIN {_MEMBERS} ON members.id = allocations.resource_provider_id
+WHERE allocations.consumer_id IN (
+    SELECT consumer_id FROM allocations
+    JOIN resource_providers p ON p.id = allocations.resource_provider_id
+    GROUP BY consumer_id HAVING COUNT(DISTINCT COALESCE(p.root_provider_id, p.id)) > 1
+) AND allocations.consumer_id NOT IN ({_HOLD_UUIDS})
+ORDER BY consumer_id, root_id
+"""
+_ROOTS = """
+SELECT uuid, name FROM resource_providers WHERE parent_provider_id IS NULL ORDER BY id
+"""
 
 _USED_INVENTORIES = f"""
 SELECT p.uuid, c.name, {USED}, {INVENTORY_COLUMNS} FROM inventories
@@ -197,12 +272,9 @@ def load_findings(
     findings = {
         kind: _load(transaction, *_QUERIES[kind], limit) for kind in kinds if kind in _QUERIES
     }
-    if tree_kinds := [kind for kind in kinds if kind in _TREE_FINDERS]:
-        shape = trees.load_shape(transaction)
-        for kind in tree_kinds:
-            findings[kind] = Findings.of([*_TREE_FINDERS[kind](transaction, shape)], limit)
-    if FindingKind.OVER_CAPACITY in kinds:
-        findings[FindingKind.OVER_CAPACITY] = _find_overuse(transaction, limit)
+    for kind, find in _FINDERS.items():
+        if kind in kinds:
+            findings[kind] = Findings.of([*find(transaction)], limit)
     if FindingKind.MUST_LEAVE in kinds:
         findings[FindingKind.MUST_LEAVE] = _find_leaving(transaction, limit, tolerated_keys)
     if FindingKind.ORPHANED in kinds and living is not None:
@@ -228,21 +300,61 @@ def _load(transaction: ReadTransaction, sql: str, names: Sequence[str], limit: i
     )
 
 
-def _find_overuse(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find inventories with more usage than capacity."""
-    overused = []
+def _find_overuse(transaction: ReadTransaction) -> Iterator[Item]:
+    """Yield inventories with more usage than capacity."""
     for uuid, name, used, *amounts in transaction.each(_USED_INVENTORIES):
         capacity = max(Inventory(*amounts).whole_capacity, 0)
         if used > capacity:
-            overused.append(
-                {
-                    "provider": uuid,
-                    "resource_class": name,
-                    "capacity": capacity,
-                    "used": int(used),
-                }
-            )
-    return Findings.of(overused, limit)
+            yield {
+                "provider": uuid,
+                "resource_class": name,
+                "capacity": capacity,
+                "used": int(used),
+            }
+
+
+def _find_split_consumers(transaction: ReadTransaction) -> Iterator[Item]:
+    """Yield consumers in several trees; sharing providers count only if all providers are (page 98)."""
+    for consumer, rows in groupby(transaction.each(_IN_MANY_TREES), itemgetter(0)):
+        members = list(rows)
+        counted = [member for member in members if not member.is_sharing] or members
+        roots = {member.root_id: _show_root(member) for member in counted}
+        if len(roots) > 1:
+            yield {"consumer": consumer, "root_providers": list(roots.values())}
+
+
+def _find_same_hosts(transaction: ReadTransaction) -> Iterator[Item]:
+    """Yield roots with equal names, ignoring case and a domain after the shorter name."""
+    roots = [(row, (row.name or "").lower()) for row in transaction.each(_ROOTS)]
+    all_names = {name for _, name in roots}
+    hosts: dict[str, list[Any]] = defaultdict(list)
+    for row, name in roots:
+        hosts[_host(name, all_names)].append(row)
+    for _, rows in sorted(hosts.items()):
+        if len(rows) > 1:
+            yield {"root_providers": list(map(_show_root, rows))}
+
+
+def _host(name: str, all_names: Collection[str]) -> str:
+    """Return the shortest existing name that equals this name without its domain or a part of it."""
+    end = name.find(".", 1)
+    while end > 0:
+        if name[:end] in all_names:
+            return name[:end]
+        end = name.find(".", end + 1)
+    return name
+
+
+def _show_root(row: Any) -> dict[str, str]:
+    return {"uuid": row.uuid, "name": row.name or ""}
+
+
+_FINDERS: Mapping[FindingKind, Callable[[ReadTransaction], Iterator[Item]]] = {
+    FindingKind.OVER_CAPACITY: _find_overuse,
+    FindingKind.IN_MANY_TREES: _find_split_consumers,
+    FindingKind.SAME_HOST: _find_same_hosts,
+}
+"""The kinds that one query does not find."""
 
 
 def _find_leaving(

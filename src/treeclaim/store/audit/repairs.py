@@ -14,7 +14,6 @@ from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.audit import FindingKind, RepairOutcome, RepairResult
 from treeclaim.model.timing import WAIT, Stages
 from treeclaim.store.audit.findings import PARTS
-from treeclaim.store.audit.trees import tops
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -141,8 +140,8 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
     lock_providers(transaction, (), path.keys() | roots)
     if _load_path(transaction, row.id) != path:
         raise RetryTransactionError
-    top = tops({each: parent for each, (parent, _) in path.items()})[row.id]
-    if top is None:
+    top, (parent, _) = list(path.items())[-1]
+    if parent is not None:
         return RepairOutcome(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
     if path[row.id][1] == top:
         return _GONE
@@ -155,7 +154,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
 def _load_path(
     transaction: ReadTransaction, provider_id: int
 ) -> dict[int, tuple[int | None, int | None]]:
-    """Return parent and root of a provider and of each existing ancestor, by id."""
+    """Return parent and root of a provider and of each existing ancestor, by id, in the order of the path."""
     links_by_id: dict[int, tuple[int | None, int | None]] = {}
     at: int | None = provider_id
     while at is not None and at not in links_by_id:
