@@ -39,7 +39,7 @@ from treeclaim.store import Store
 from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
 from treeclaim.store.reading.holders import find_holders
-from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
+from treeclaim.store.writes.groups import Groups, NotWrittenError
 
 _LONGEST_SEARCH = 0.015
 """Seconds of processor time after which the search of a batch stops: no other thread can use the Forest
@@ -87,7 +87,7 @@ class Batches:
         self._replica = replica
         self._series: Series | None = None
         self._slow = SlowQuestions()
-        self._groups: Groups[_WaitingCall] = Groups(self._run_group, self._run_alone)
+        self._groups: Groups[_WaitingCall] = Groups(self._place_group, self._place_alone)
 
     def place(self, request: PlacingRequest) -> Placement | None:
         """Find a place for a new consumer, and claim it.
@@ -112,22 +112,19 @@ class Batches:
             metrics.observe_stages(metrics.CLAIM_SECONDS, waiting_call.stages)
         return waiting_call.placement
 
-    def _run_alone(self, member: Member[_WaitingCall]) -> None:
-        (refusal,) = self._place_calls([member.request])
+    def _place_group(
+        self, calls: Sequence[_WaitingCall], _deadline: float
+    ) -> Sequence[TreeclaimError | None]:
+        try:
+            return self._place_calls(calls)
+        except TreeclaimError as error:
+            # The database or the Forest failed, for all calls.
+            return [error.with_traceback(None)] * len(calls)
+
+    def _place_alone(self, call: _WaitingCall, _deadline: float) -> None:
+        (refusal,) = self._place_calls([call])
         if refusal is not None:
             raise refusal
-
-    def _run_group(self, group: Sequence[Member[_WaitingCall]]) -> None:
-        refusals: Sequence[TreeclaimError | None]
-        try:
-            refusals = self._place_calls([member.request for member in group])
-        except TreeclaimError as error:
-            # The database or the Forest failed, for all members.
-            refusals = [error] * len(group)
-        leader, *followers = group
-        leader.state, leader.refusal = MemberState.DONE, refusals[0]
-        for member, refusal in zip(followers, refusals[1:], strict=True):
-            member.decide(MemberState.DONE, refusal)
 
     def _place_calls(self, calls: Sequence[_WaitingCall]) -> list[TreeclaimError | None]:
         """Place consumers; return the error of each call, None without one."""

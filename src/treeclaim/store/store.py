@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -37,16 +38,27 @@ from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.writes.commit import Committer
-from treeclaim.store.writes.group_commit import GroupCommit, group_settings
-from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
-from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
+from treeclaim.store.writes.groups import Groups
+from treeclaim.store.writes.writer import ATTEMPTS, Writer
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _PASSING = {Failure.CONFLICT, Failure.LOST}
 """Failures after which a read is retried."""
+
+_GROUP_ATTEMPTS = 3
+"""Attempts of a group before it is divided: single claims lock fewer rows."""
+
+_GROUP_LOCK_SECONDS = 1
+"""Lock timeout of a group, in seconds. A queue for a shared pool lasts some hundredths of a second; after
+a longer wait the group is divided, so that only the claims that need the lock keep waiting."""
+
+_GROUP_CONNECTIONS = 2
+"""Open connections for groups: one group runs at a time, and a second one while the first is stuck."""
+
+_SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT, Failure.UNKNOWN_OUTCOME}
+"""Failures of all members of a group. After a timeout, each member alone would wait as long again."""
 
 _CLOSE_SECONDS = 5.0
 """Seconds that `close` waits for each thread; a usual step needs a millisecond."""
@@ -69,16 +81,19 @@ class Store:
         self._reading = get_system(self.engine).for_reading(self.engine)
         self._probe = Probe(self.engine, self.outages)
         self._poller = FeedPoller(self._probe, self.engine.dialect)
-        self._attempts = max(attempts, 1)
-        shards = ShardChoice()
-        self._committer = Committer(self.engine, shards)
         self._closing = threading.Event()
-        self._group_engine = make_engine(group_settings(settings))
-        group_committer = Committer(self._group_engine, shards)
+        self._group_engine = make_engine(_group_settings(settings))
+        shards = ShardChoice()
+        self._writer, self._group_writer = (
+            Writer(engine, shards, most, self._closing, self.write)
+            for engine, most in (
+                (self.engine, max(attempts, 1)),
+                (self._group_engine, _GROUP_ATTEMPTS),
+            )
+        )
         self._threads: list[threading.Thread] = []
         self.housekeeper = Housekeeper(self, self._closing)
-        group_commit = GroupCommit(group_committer, self.outages, self.write, self._closing)
-        self._groups = Groups(group_commit.run, self._write_alone)
+        self._groups = Groups(self._write_group, self._write_alone)
 
     def _deadline(self) -> float:
         return monotonic() + self.timeouts.write
@@ -182,10 +197,8 @@ class Store:
         self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
         """Write as `write` does, with a deadline on the monotonic clock; measure the stages."""
-        attempt = partial(self._committer.run, deadline, stages, operation)
-        budget = RetryBudget(self._attempts, deadline, self._closing)
         try:
-            result = run_with_retries(attempt, budget, self.write)
+            result = self._writer.run(deadline, stages, operation)
         except TRANSACTION_FAILURES as error:
             raise self.outages.client_error(error) from error
         self.outages.answered()
@@ -231,11 +244,7 @@ class Store:
             ClaimRequest([claim], is_placement=True, stages=call_stages)
             for claim, call_stages in zip(claims, stages, strict=True)
         ]
-        members = self._groups.submit_all(requests, self._deadline())
-        refusals = [
-            NotWrittenError() if member.state is MemberState.ALONE else member.refusal
-            for member in members
-        ]
+        refusals = self._groups.submit_all(requests, self._deadline())
         if None in refusals:
             self.outages.answered()
         return refusals
@@ -269,10 +278,34 @@ class Store:
         finally:
             metrics.observe_stages(metrics.CLAIM_SECONDS, request.stages)
 
-    def _write_alone(self, member: Member[ClaimRequest]) -> None:
-        request = member.request
+    def _write_group(
+        self, requests: Sequence[ClaimRequest], deadline: float
+    ) -> Sequence[TreeclaimError | None] | None:
+        """Write claims in one transaction (decision 0014); return their refusals, None to divide the group.
+
+        After a conflict the whole group runs again. Any other failure may be the fault of one
+        member, so each member then runs alone, within its own deadline.
+        """
+        metrics.CLAIM_GROUPS.observe(len(requests))
+        leader, *followers = [request.stages for request in requests]
+        operation = partial(claim_writes.write_group, requests=requests)
+        refusals: Sequence[TreeclaimError | None] | None = None
+        try:
+            refusals = self._group_writer.run(deadline, leader, operation)
+        except claim_writes.AllRefusedError as error:
+            refusals = error.refusals
+        except TRANSACTION_FAILURES as error:
+            if classify_failure(error) in _SHARED_FAILURES:
+                refusals = [self.outages.client_error(error) for _ in requests]
+        except TreeclaimError:
+            pass
+        for stages in followers:
+            stages.share(leader, is_reported=refusals is not None)
+        return refusals
+
+    def _write_alone(self, request: ClaimRequest, deadline: float) -> None:
         operation = partial(claim_writes.write_request, request=request)
-        self.write_until(member.deadline, request.stages, operation)
+        self.write_until(deadline, request.stages, operation)
 
     def close(self) -> None:
         """Close all connections."""
@@ -283,3 +316,10 @@ class Store:
         self._probe.close()
         self.engine.dispose()
         self._group_engine.dispose()
+
+
+def _group_settings(settings: DatabaseSettings) -> DatabaseSettings:
+    """Return the settings of the connections that write groups: few, with a short lock timeout."""
+    lock = min(settings.timeouts.lock, _GROUP_LOCK_SECONDS)
+    timeouts = replace(settings.timeouts, lock=lock)
+    return replace(settings, timeouts=timeouts, max_pool_size=_GROUP_CONNECTIONS)

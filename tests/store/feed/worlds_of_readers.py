@@ -215,7 +215,7 @@ class World:
     def _open(self, writer):
         """Open a store that writes to one of two shards, so that shards have many commits."""
         store = Store(self.settings)
-        choice = store._committer._shards
+        choice = store._writer._shards
         setattr(choice, "draw", lambda _connection: writer % 2)  # noqa: B010 - as no method is replaced
         return store
 

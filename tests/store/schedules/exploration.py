@@ -16,7 +16,7 @@ from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
 from tests.store.schedules.sessions import LIMIT
 from treeclaim.store.feed import shards
-from treeclaim.store.writes import retries
+from treeclaim.store.writes import writer
 
 _OBSERVED = 2
 """Sessions of a case whose states are told by what they observe."""
@@ -70,8 +70,8 @@ class Beginning:
 
 def without_pauses(patch):
     """Let the store run a transaction again at once: what comes then is the scheduler's matter."""
-    patch.setattr(retries, "_FIRST_PAUSE", 0.0)
-    patch.setattr(retries, "_LONGEST_PAUSE", 0.0)
+    patch.setattr(writer, "_FIRST_PAUSE", 0.0)
+    patch.setattr(writer, "_LONGEST_PAUSE", 0.0)
     # Only the scheduler ends a wait.
     patch.setattr(shards, "LOCK_SECONDS", 240)
 

@@ -119,7 +119,7 @@ class Session:
             shard: The shard of the feed that its writes advance.
         """
         self._begin_anew()
-        choice = self.store._committer._shards
+        choice = self.store._writer._shards
         setattr(choice, "draw", lambda _connection: shard)  # noqa: B010 - as above
         self.follower = None
         self._start = changes

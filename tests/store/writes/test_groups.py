@@ -14,7 +14,7 @@ import pytest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes import groups as groups_module
-from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Groups, MemberState
+from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Groups, NotWrittenError
 
 PATIENT = 60.0
 MANY = [f"<{number}>" for number in range(MOST_REQUESTS + 3)]
@@ -32,16 +32,19 @@ class Database:
         self.busy = threading.Event()
         self.may_go_on = threading.Event()
         self.fail = None
-        self.groups = Groups(self.commit_group, lambda member: self._commit([member]))
+        self.is_divided = False
+        self.groups = Groups(self.commit_group, lambda request, _: self._commit([request]))
 
-    def commit_group(self, group):
+    def commit_group(self, requests, _deadline):
         if self.fail is not None:
             raise self.fail
-        self._commit(group)
-        decide(group, MemberState.DONE)
+        if self.is_divided:
+            return None
+        self._commit(requests)
+        return [None] * len(requests)
 
-    def _commit(self, group):
-        names = ["".join(member.request.consumer_uuids) for member in group]
+    def _commit(self, requests):
+        names = ["".join(request.consumer_uuids) for request in requests]
         self.committed.append(names)
         if names == ["first"]:
             self.busy.set()
@@ -51,9 +54,10 @@ class Database:
         self.groups.submit(claim(*uuids), monotonic() + PATIENT)
 
     def submit_together(self, *names):
-        """Return the outcomes of requests that come together."""
-        requests = [claim(name) for name in names]
-        return [member.state for member in self.groups.submit_all(requests, monotonic() + PATIENT)]
+        """Return whether each of the requests that come together was written."""
+        refusals = self.groups.submit_all([claim(name) for name in names], monotonic() + PATIENT)
+        assert all(isinstance(refusal, NotWrittenError | None) for refusal in refusals)
+        return [refusal is None for refusal in refusals]
 
     @contextmanager
     def held_up(self, *names):
@@ -79,14 +83,6 @@ class Database:
         while len(self.groups._waiting) < number:
             assert monotonic() < end
             threading.Event().wait(0.001)
-
-
-def decide(group, state):
-    """Decide the states of a group as its leader does."""
-    leader, *followers = group
-    leader.state = state
-    for member in followers:
-        member.decide(state)
 
 
 @pytest.fixture
@@ -124,19 +120,16 @@ def test_hanging_transaction_holds_up_nobody_and_its_host_is_in_no_group(databas
         for future in futures:
             future.result(PATIENT)
         # Requests that come together are given back: each is to wait for the host by itself.
-        assert (
-            pool.submit(database.submit_together, "d", "e").result(PATIENT)
-            == [MemberState.ALONE] * 2
-        )
+        assert pool.submit(database.submit_together, "d", "e").result(PATIENT) == [False, False]
     assert sorted(database.committed) == [["a"], ["b"], ["c"], ["first"]]
 
 
 def test_divided_group_runs_one_by_one(database):
-    database.groups._run_group = lambda group: decide(group, MemberState.ALONE)
+    database.is_divided = True
     with database.held_up("a", "b", "c"):
         pass
     assert sorted(database.committed) == [["a"], ["b"], ["c"], ["first"]]
-    assert database.submit_together("d", "e") == [MemberState.ALONE] * 2
+    assert database.submit_together("d", "e") == [False, False]
 
 
 def test_fault_in_a_leader_is_the_leaders_alone(database):
@@ -155,10 +148,10 @@ def test_fault_in_a_leader_is_the_leaders_alone(database):
 
 
 def test_requests_that_come_together_are_one_group_or_join_the_next(database):
-    assert database.submit_together("a", "b") == [MemberState.DONE] * 2
+    assert database.submit_together("a", "b") == [True, True]
     with database.held_up("c") as (pool, pending):
         together = pool.submit(database.submit_together, "d", "e")
         pending.append(together)
         database.await_waiting(3)
-    assert together.result(PATIENT) == [MemberState.DONE] * 2
+    assert together.result(PATIENT) == [True, True]
     assert database.committed == [["a", "b"], ["first"], ["c", "d", "e"]]

@@ -52,12 +52,11 @@ class NotWrittenError(TreeclaimError):
     """The group of a request has failed; the request may be valid."""
 
 
-class MemberState(Enum):
-    """The state of a request that waits for a transaction."""
+class _State(Enum):
+    """The state of a request."""
 
     WAITING = "waiting"
-    TAKEN = "taken"
-    """The request is in a group; the leader decides."""
+    """The request waits for a transaction, or for the leader of its group."""
     LEADING = "leading"
     """The request leads the next group."""
     DONE = "done"
@@ -67,7 +66,7 @@ class MemberState(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Member(Generic[Request]):
+class _Member(Generic[Request]):
     """A request and its state.
 
     Attributes:
@@ -80,11 +79,11 @@ class Member(Generic[Request]):
 
     request: Request
     deadline: float
-    state: MemberState = MemberState.WAITING
+    state: _State = _State.WAITING
     refusal: TreeclaimError | None = None
     decided: threading.Lock = field(default_factory=threading.Lock)
 
-    def decide(self, state: MemberState, refusal: TreeclaimError | None = None) -> None:
+    def decide(self, state: _State, refusal: TreeclaimError | None = None) -> None:
         """Set the state and wake the waiting thread; the leader does not wait."""
         self.state, self.refusal = state, refusal
         self.decided.release()
@@ -94,21 +93,22 @@ class Groups(Generic[Request]):
     """The requests of one process that wait for a transaction; thread-safe.
 
     Args:
-        run_group: Writes a group of at least two, the leader first, and decides the states of all.
-        run_alone: Writes the request of one member; raises its refusal.
+        run_group: Writes a group of at least two by a deadline, the leader first; returns the refusal of each, None
+            for a written request. It returns None if the group failed, and each request must run alone.
+        run_alone: Writes one request by a deadline; raises its refusal.
     """
 
     def __init__(
         self,
-        run_group: Callable[[Sequence[Member[Request]]], None],
-        run_alone: Callable[[Member[Request]], None],
+        run_group: Callable[[Sequence[Request], float], Sequence[TreeclaimError | None] | None],
+        run_alone: Callable[[Request, float], None],
     ) -> None:
         self._run_group = run_group
         self._run_alone = run_alone
         self._lock = threading.Lock()
-        self._waiting: deque[Member[Request]] = deque()
+        self._waiting: deque[_Member[Request]] = deque()
         self._leaders = 0
-        self._running: dict[Member[Request], tuple[float, set[str]]] = {}
+        self._running: dict[_Member[Request], tuple[float, set[str]]] = {}
 
     def submit(self, request: Request, deadline: float) -> None:
         """Write a request, in a group or alone; return once it is committed.
@@ -120,92 +120,12 @@ class Groups(Generic[Request]):
         Raises:
             TreeclaimError: if the request is refused, or the database fails.
         """
+        member = _Member(request, deadline)
         if len(request.consumer_uuids) > MOST_CLAIMS:
-            self._alone(Member(request, deadline))
+            self._alone(member)
             return
-        (member,) = self.submit_all([request], deadline)
-        self._finish(member)
-
-    def submit_all(self, requests: Sequence[Request], deadline: float) -> list[Member[Request]]:
-        """Write the requests of several clients, each independent of the others.
-
-        Args:
-            requests: Requests with at most `MOST_CLAIMS` claims, of different consumers.
-            deadline: As for `submit`.
-
-        Returns:
-            The members. Nothing was written for a member in the state ALONE, whose client must not
-            wait for the other members.
-        """
-        members = [Member(request, deadline) for request in requests]
-        self._enqueue(members)
-        end = monotonic() + PATIENCE
-        unexpected: BaseException | None = None
-        for member in members:
-            try:
-                if member.state is not MemberState.LEADING:
-                    self._await_decision(member, max(end - monotonic(), 0.0))
-                if member.state is MemberState.LEADING:
-                    self._lead(member, may_run_alone=len(members) == 1)
-            except TreeclaimError as error:
-                member.refusal = error
-            except BaseException as error:  # noqa: BLE001 - the next leader must be woken
-                unexpected = error
-        if unexpected is not None:
-            raise unexpected
-        return members
-
-    def _enqueue(self, members: Sequence[Member[Request]]) -> None:
-        """Queue members; the first one leads if no request leads."""
-        for member in members:
-            member.decided.acquire()
-        with self._lock:
-            leads = self._leaders == 0
-            if leads:
-                self._leaders = 1
-                members[0].state = MemberState.LEADING
-            self._waiting.extend(members[1:] if leads else members)
-
-    def _await_decision(self, member: Member[Request], seconds: float) -> None:
-        """Wait for a decision; lead a second transaction if no group includes the member in time.
-
-        The leader of a group decides within the timeouts of its transaction.
-        """
-        if member.decided.acquire(timeout=seconds):
-            return
-        with self._lock:
-            if member.state is MemberState.WAITING:
-                self._waiting.remove(member)
-                self._leaders += 1
-                member.state = MemberState.LEADING
-                return
-        member.decided.acquire()
-
-    def _lead(self, leader: Member[Request], *, may_run_alone: bool) -> None:
-        """Run a group, then start the next one.
-
-        Raises:
-            TreeclaimError: the refusal of the leader, if its group has no other member.
-        """
-        group = [leader, *self._select_members(leader)]
-        try:
-            if len(group) > 1:
-                with self._track(group):
-                    self._run_group(group)
-            elif may_run_alone:
-                self._alone(leader)
-            else:
-                leader.state = MemberState.ALONE
-        finally:
-            self._hand_over_leadership()
-            for member in group[1:]:
-                if member.state is MemberState.TAKEN:
-                    # The leader failed before it decided; the failure is not theirs.
-                    member.decide(MemberState.ALONE)
-
-    def _finish(self, member: Member[Request]) -> None:
-        """Run a member of a divided group, or raise its refusal, in its own thread."""
-        if member.state is MemberState.ALONE:
+        self._join([member])
+        if member.state is _State.ALONE:
             self._alone(member)
         elif member.refusal is not None:
             # The traceback of the error refers to this frame, which must not refer to the error.
@@ -215,12 +135,101 @@ class Groups(Generic[Request]):
             finally:
                 del refusal
 
-    def _alone(self, member: Member[Request]) -> None:
+    def submit_all(
+        self, requests: Sequence[Request], deadline: float
+    ) -> list[TreeclaimError | None]:
+        """Write the requests of several clients, each independent of the others.
+
+        Args:
+            requests: Requests with at most `MOST_CLAIMS` claims, of different consumers.
+            deadline: As for `submit`.
+
+        Returns:
+            The refusals. Nothing was written for a `NotWrittenError`: the client of this request must wait for it
+            alone.
+        """
+        members = [_Member(request, deadline) for request in requests]
+        self._join(members)
+        return [
+            NotWrittenError() if member.state is _State.ALONE else member.refusal
+            for member in members
+        ]
+
+    def _join(self, members: Sequence[_Member[Request]]) -> None:
+        """Queue members, and wait until each is DONE or ALONE; the first one leads if no request leads."""
+        for member in members:
+            member.decided.acquire()
+        with self._lock:
+            leads = self._leaders == 0
+            if leads:
+                self._leaders = 1
+                members[0].state = _State.LEADING
+            self._waiting.extend(members[1:] if leads else members)
+        end = monotonic() + PATIENCE
+        unexpected: BaseException | None = None
+        for member in members:
+            try:
+                if member.state is not _State.LEADING:
+                    self._await_decision(member, max(end - monotonic(), 0.0))
+                if member.state is _State.LEADING:
+                    self._lead(member, may_run_alone=len(members) == 1)
+            except BaseException as error:  # noqa: BLE001 - the next leader must be woken
+                unexpected = error
+        if unexpected is not None:
+            raise unexpected
+
+    def _await_decision(self, member: _Member[Request], seconds: float) -> None:
+        """Wait for a decision; lead a second transaction if no group includes the member in time.
+
+        The leader of a group decides within the timeouts of its transaction.
+        """
+        if member.decided.acquire(timeout=seconds):
+            return
+        with self._lock:
+            if member in self._waiting:
+                self._waiting.remove(member)
+                self._leaders += 1
+                member.state = _State.LEADING
+                return
+        member.decided.acquire()
+
+    def _lead(self, leader: _Member[Request], *, may_run_alone: bool) -> None:
+        """Run a group, then start the next one."""
+        members = self._select_members(leader)
+        refusals: Sequence[TreeclaimError | None] | None = None
+        try:
+            if members:
+                group = [leader, *members]
+                with self._track(group):
+                    refusals = self._run_group(
+                        [member.request for member in group],
+                        min(member.deadline for member in group),
+                    )
+            elif may_run_alone:
+                refusals = [self._refusal_of(leader)]
+        finally:
+            # After an unexpected error of the leader, the members run alone: the failure is not theirs.
+            state = _State.ALONE if refusals is None else _State.DONE
+            refusal, *others = refusals or [None] * (1 + len(members))
+            leader.state, leader.refusal = state, refusal
+            for member, refusal in zip(members, others, strict=True):
+                member.decide(state, refusal)
+            self._hand_over_leadership()
+
+    def _refusal_of(self, member: _Member[Request]) -> TreeclaimError | None:
+        """Run a member, and return its refusal without the traceback, which refers to the frame of the caller."""
+        try:
+            self._alone(member)
+        except TreeclaimError as error:
+            return error.with_traceback(None)
+        return None
+
+    def _alone(self, member: _Member[Request]) -> None:
         with self._track([member]):
-            self._run_alone(member)
+            self._run_alone(member.request, member.deadline)
 
     @contextmanager
-    def _track(self, group: Sequence[Member[Request]]) -> Iterator[None]:
+    def _track(self, group: Sequence[_Member[Request]]) -> Iterator[None]:
         """Record the names in a transaction while it runs."""
         names = set[str]().union(*(member.request.names for member in group))
         with self._lock:
@@ -237,18 +246,18 @@ class Groups(Generic[Request]):
         stuck = (names for began, names in self._running.values() if began < before)
         return set[str]().union(*stuck)
 
-    def _select_members(self, leader: Member[Request]) -> list[Member[Request]]:
+    def _select_members(self, leader: _Member[Request]) -> list[_Member[Request]]:
         """Remove from the queue, in order, the members that share no consumer with the group.
 
         A member that names an object of a stuck transaction stays: it would delay the group.
         """
-        chosen_members: list[Member[Request]] = []
+        chosen_members: list[_Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
         with self._lock:
             stuck = self._stuck_names()
             if stuck and not stuck.isdisjoint(leader.request.names):
                 return []
-            still_waiting: deque[Member[Request]] = deque()
+            still_waiting: deque[_Member[Request]] = deque()
             for member in self._waiting:
                 consumer_uuids = member.request.consumer_uuids
                 # Requests of one consumer are written in the order in which they arrived.
@@ -257,7 +266,6 @@ class Groups(Generic[Request]):
                     fits = False
                 uuids.update(consumer_uuids)
                 if fits:
-                    member.state = MemberState.TAKEN
                     chosen_members.append(member)
                 else:
                     still_waiting.append(member)
@@ -271,4 +279,4 @@ class Groups(Generic[Request]):
                 self._leaders -= 1
                 return
             following = self._waiting.popleft()
-            following.decide(MemberState.LEADING)
+            following.decide(_State.LEADING)
