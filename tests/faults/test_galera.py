@@ -17,6 +17,7 @@ from tests.faults.harness.service import body_of, client_of, running
 from tests.ports import free_port
 from tests.proxy import Proxy
 from tests.servers import eventually
+from tests.store.hosts import write_inventories
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,
@@ -26,12 +27,14 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.extension.errors import ConditionedError, ConsumptionError
+from treeclaim.model.parts import AGGREGATES
 from treeclaim.model.provider import Condition, Consumes, Effect, Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.providers import conditions, providers
+from treeclaim.store.operations.providers.entries import write_part
 from treeclaim.store.schema import revisions as schema
 
 NODES = 3
@@ -195,9 +198,9 @@ def cloud(stores):
         store.write(
             providers.create, uuid=cloud[name], name=name, parent_uuid=parent and cloud[parent]
         )
-    store.write(providers.write_inventories, cloud["host"], {"VCPU": Inventory(CORES)})
+    store.write(write_inventories, cloud["host"], {"VCPU": Inventory(CORES)})
     for device in ("left", "right"):
-        store.write(providers.write_inventories, cloud[device], {"VGPU": consuming(cloud)})
+        store.write(write_inventories, cloud[device], {"VGPU": consuming(cloud)})
     return cloud
 
 
@@ -229,7 +232,7 @@ def claiming(*arguments):
 
 
 def stocking(provider, **inventories):
-    return providers.write_inventories, provider, inventories
+    return write_inventories, provider, inventories
 
 
 def moving(cloud, name, parent):
@@ -272,7 +275,7 @@ PAIRS = {
     ),
     "aggregates and deletion of their provider": (
         ProviderNotFoundError,
-        lambda cloud: (providers.replace_aggregates, cloud["card"], [NOWHERE], None),
+        lambda cloud: (write_part, cloud["card"], AGGREGATES, [NOWHERE]),
         lambda cloud: (providers.delete, cloud["card"]),
     ),
 }

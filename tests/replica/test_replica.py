@@ -12,6 +12,7 @@ import pytest
 
 from tests.replica.scripted import scripted
 from tests.replica.worlds import ONE, claim, plant, question
+from tests.store.hosts import write_inventories
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -88,7 +89,7 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
     begun = next(pieces)
     claim(store, 3)
     gone = str(uuid.UUID(int=4))
-    store.write(providers.write_inventories, gone, {})
+    store.write(write_inventories, gone, {})
     store.write(providers.delete, gone)
     with replica.current() as forest:
         assert len(forest) == 19

@@ -11,8 +11,9 @@ from tests.replica.worlds import claim, plant
 from tests.servers import eventually
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.names import SHARING_TRAIT
+from treeclaim.model.parts import TRAITS
 from treeclaim.replica import Arrival, Replica
-from treeclaim.store.operations.providers import providers
+from treeclaim.store.operations.providers.entries import write_part
 
 
 def test_replica_is_compacted_between_turns_with_a_new_version(store):
@@ -41,7 +42,7 @@ def test_replica_is_compacted_between_turns_with_a_new_version(store):
 
 
 def give_trait(store, provider):
-    store.write(providers.replace_traits, provider, 1, [SHARING_TRAIT])
+    store.write(write_part, provider, TRAITS, {SHARING_TRAIT}, 1)
 
 
 def test_idle_worker_applies_writes(store):

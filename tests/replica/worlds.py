@@ -4,6 +4,7 @@
 import uuid
 
 from tests.service import fresh_database
+from tests.store.hosts import write_inventories
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.provider import Inventory
@@ -33,7 +34,7 @@ def plant(store, number):
     host = str(uuid.UUID(int=number))
     store.write(providers.create, uuid=host, name=f"host {number}", parent_uuid=None)
     stock = {"VCPU": Inventory(total=8)}
-    store.write(providers.write_inventories, host, stock, 0)
+    store.write(write_inventories, host, stock, 0)
 
 
 def claim(store, number, amount=8):

@@ -5,8 +5,11 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim
+from treeclaim.model.parts import INVENTORIES
 from treeclaim.model.provider import Inventory
 from treeclaim.store.operations.providers import providers
+from treeclaim.store.operations.providers.entries import write_part
+from treeclaim.store.operations.providers.part_writer import Classes, Raises, WriteRules
 
 
 def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
@@ -15,8 +18,14 @@ def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
     store.write(providers.create, uuid=uuid, name=name or uuid, parent_uuid=parent)
     if stock is not None:
         new = {"VCPU": Inventory(stock)} if isinstance(stock, int) else stock
-        store.write(providers.write_inventories, uuid, new, 0)
+        store.write(write_inventories, uuid, new, 0)
     return uuid
+
+
+def write_inventories(transaction, provider, inventories, generation=None, *, classes=Classes.ALL):
+    """Write inventories of a provider as their URLs do."""
+    rules = WriteRules(Raises.ALWAYS, classes=classes, rewrites_equal=True)
+    write_part(transaction, provider, INVENTORIES, inventories, generation, rules=rules)
 
 
 def make_claim(consumer, amounts, generation=None, resource_class="VCPU", **fields):

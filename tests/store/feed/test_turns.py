@@ -7,12 +7,11 @@ import pytest
 
 from tests.servers import eventually
 from tests.service import fresh_database
-from tests.store.hosts import create_host
+from tests.store.hosts import create_host, write_inventories
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import probe as probe_module
-from treeclaim.store.operations.providers import providers
 
 SHORT = 0.2
 
@@ -30,7 +29,7 @@ def generation_of(replica, provider):
 
 
 def change(store, provider):
-    store.write(providers.write_inventories, provider, {})
+    store.write(write_inventories, provider, {})
 
 
 def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):

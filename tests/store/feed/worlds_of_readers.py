@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from tests.store.hosts import utc_now
+from tests.store.hosts import utc_now, write_inventories
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.parts import Part
+from treeclaim.model.parts import ATTRIBUTES, Part
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.engine import make_engine
@@ -24,6 +24,7 @@ from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers import providers
+from treeclaim.store.operations.providers.entries import write_part
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import SHARDS, feed_shards, new_shard, own_tables, placement
 
@@ -232,8 +233,8 @@ class World:
         """Give a provider some inventory, which raises its generation."""
 
         def change(transaction):
-            providers.write_inventories(transaction, PROVIDERS[which], {})
-            providers.write_inventories(transaction, PROVIDERS[which], {CLASS: Inventory(8)})
+            write_inventories(transaction, PROVIDERS[which], {})
+            write_inventories(transaction, PROVIDERS[which], {CLASS: Inventory(8)})
 
         self._write(writer, change)
 
@@ -248,13 +249,13 @@ class World:
         def change(transaction):
             known = lock_provider(transaction, PROVIDERS[which])
             values = {"ecc": (True, 1, "1")[known.generation % 3], f"n{writer}": which}
-            providers.replace_attributes(transaction, PROVIDERS[which], known.generation, values)
+            write_part(transaction, PROVIDERS[which], ATTRIBUTES, values, known.generation)
 
         self._write(writer, change)
 
     def replace(self, writer, which):
         """Delete a provider if it is there, and make another one."""
-        self._write(writer, providers.write_inventories, PROVIDERS[which], {})
+        self._write(writer, write_inventories, PROVIDERS[which], {})
         self.delete(writer, which)
         self.create(writer, (which + 1) % len(PROVIDERS))
 

@@ -9,11 +9,13 @@ import math
 from dataclasses import replace
 from datetime import timedelta
 
+from tests.store.hosts import write_inventories
 from tests.store.schedules.places import BEGINNING
 from tests.store.schedules.world import GENERATION, Operation, Script, World, text_of_refusal
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.model.provider import Condition, Consumes, Effect, Inventory, Provider
 from treeclaim.store.audit import repairs
 from treeclaim.store.feed import pruning
@@ -25,8 +27,8 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import conditions, providers
-from treeclaim.store.operations.providers.entries import apply
-from treeclaim.store.operations.providers.part_writer import Classes
+from treeclaim.store.operations.providers.entries import apply, write_part
+from treeclaim.store.operations.providers.part_writer import Classes, Raises, WriteRules
 from treeclaim.store.takeover import data_migrations
 
 UNCHECKED = Omission.OMITTED
@@ -98,7 +100,7 @@ def consuming(**amounts):
 
 def put_stock(provider, inventories, generation=GENERATION):
     """PUT of all inventories of a provider."""
-    return write(providers.write_inventories, provider, inventories, generation)
+    return write(write_inventories, provider, inventories, generation)
 
 
 def set_stock(provider, **totals):
@@ -108,7 +110,7 @@ def set_stock(provider, **totals):
 
 def change_stock(provider, classes, inventories, generation=None):
     """POST, PUT or DELETE of an inventory of a class that must be missing or present."""
-    return write(providers.write_inventories, provider, inventories, generation, classes=classes)
+    return write(write_inventories, provider, inventories, generation, classes=classes)
 
 
 def add_stock(provider, resource_class):
@@ -257,7 +259,7 @@ def claims_world(state):
         "put-other": put(claim(NEW, None, host=6)),
         "shrink": set_stock(HOST, VCPU=2),
         "delete-inventory": delete_stock(HOST, "VCPU"),
-        "delete-all-inventories": write(providers.write_inventories, SPARE, {}),
+        "delete-all-inventories": write(write_inventories, SPARE, {}),
         "delete-provider": write(providers.delete, SPARE),
         **READ_AND_PRUNE,
     }
@@ -345,17 +347,18 @@ def parts_world():
     }
     described = {HOST: {"ecc": 1, "gib": 80}, SHARE: {"ecc": True}}
     describe, describe_other = (
-        write(providers.replace_attributes, name, GENERATION, values)
+        write(write_part, name, ATTRIBUTES, values, GENERATION)
         for name, values in described.items()
     )
+    rules, early_rules = WriteRules(Raises.ALWAYS), WriteRules(Raises.NEVER)
     world.add(
         {
-            "join": write(providers.replace_aggregates, HOST, ["rack", "row"], GENERATION),
-            "join-other": write(providers.replace_aggregates, SHARE, ["row"], None),
+            "join": write(write_part, HOST, AGGREGATES, ["rack", "row"], GENERATION, rules=rules),
+            "join-other": write(write_part, SHARE, AGGREGATES, ["row"], rules=early_rules),
             "repair-aggregate": mend(FindingKind.UNUSED_AGGREGATE, uuid="row"),
-            "leave": write(providers.replace_aggregates, SHARE, [], None),
-            "give-trait": write(providers.replace_traits, HOST, GENERATION, [GOLD]),
-            "clear-traits": write(providers.replace_traits, SHARE, None, []),
+            "leave": write(write_part, SHARE, AGGREGATES, [], rules=early_rules),
+            "give-trait": write(write_part, HOST, TRAITS, {GOLD}, GENERATION),
+            "clear-traits": write(write_part, SHARE, TRAITS, set()),
             "describe": describe,
             "describe-other": describe_other,
             "create-trait": write(trait_names.ensure, SILVER),

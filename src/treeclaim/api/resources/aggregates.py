@@ -16,10 +16,12 @@ from treeclaim.api.resources.providers.provider_json import (
     json_for_provider,
     require_row,
 )
+from treeclaim.model import parts
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
-from treeclaim.store.operations.providers import providers
+from treeclaim.store.operations.providers.entries import write_part
+from treeclaim.store.operations.providers.part_writer import Raises, WriteRules
 
 AGGREGATES: Shape = {"aggregates": [str], "resource_provider_generation": int}
 _KIND = "names"
@@ -77,10 +79,15 @@ def replace_aggregates(call: Call) -> Answer:
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
     expected_generation = int(body["resource_provider_generation"]) if has_generation else None
-    generation = call.services.store.write(
-        providers.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
+    written = call.services.store.write(
+        write_part,
+        call.arguments["uuid"],
+        parts.AGGREGATES,
+        aggregates,
+        expected_generation,
+        rules=WriteRules(Raises.ALWAYS if has_generation else Raises.NEVER),
     )
-    return _document(call, aggregates, generation)
+    return _document(call, aggregates, written.generation)
 
 
 def _document(call: Call, aggregates: Sequence[str], generation: int) -> Answer:

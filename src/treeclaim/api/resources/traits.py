@@ -29,8 +29,9 @@ from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import is_custom_name, quote_value
+from treeclaim.model.parts import TRAITS
 from treeclaim.store.operations.catalogue import traits as store
-from treeclaim.store.operations.providers.providers import replace_traits
+from treeclaim.store.operations.providers.entries import write_part
 
 PROVIDER_TRAITS: Shape = {"traits": [str], "resource_provider_generation": int}
 CREATED = DescribedResponse(HTTPStatus.CREATED, located=True)
@@ -175,10 +176,11 @@ def replace_provider_traits(call: Call) -> Answer:
     """Replace the traits of a resource provider (section 7)."""
     body = call.json()
     replaced = call.services.store.write(
-        replace_traits,
+        write_part,
         call.arguments["uuid"],
+        TRAITS,
+        set(body["traits"]),
         int(body["resource_provider_generation"]),
-        body["traits"],
     )
     names = list(dict.fromkeys(body["traits"]))
     return _make_reply(names, replaced.generation, replaced.modified_at)
@@ -198,4 +200,4 @@ def _make_reply(names: list[str], generation: int, modified_at: float | None) ->
 )
 def clear_provider_traits(call: Call) -> None:
     """Remove all traits of a resource provider (section 8)."""
-    call.services.store.write(replace_traits, call.arguments["uuid"], None, ())
+    call.services.store.write(write_part, call.arguments["uuid"], TRAITS, set())

@@ -37,7 +37,7 @@ from treeclaim.model.provider import (
     shown_by_key,
 )
 from treeclaim.store.operations.providers import conditions as store
-from treeclaim.store.operations.providers import providers
+from treeclaim.store.operations.providers.entries import write_part
 
 _ATTRIBUTES: Shape = {"resource_provider_generation": int, ATTRIBUTES.name: SHOWN[ATTRIBUTES]}
 
@@ -64,13 +64,14 @@ def list_attributes(call: Call) -> Answer:
 def replace_attributes(call: Call) -> Answer:
     """Replace the attributes of a resource provider."""
     body: AttributesBody = json_for_provider(call)
-    generation = call.services.store.write(
-        providers.replace_attributes,
+    written = call.services.store.write(
+        write_part,
         call.arguments["uuid"],
-        body.resource_provider_generation,
+        ATTRIBUTES,
         body.attributes,
+        body.resource_provider_generation,
     )
-    return _attributes_document(body.attributes, generation)
+    return _attributes_document(body.attributes, written.generation)
 
 
 def _attributes_document(attributes: Attributes, generation: int) -> Answer:

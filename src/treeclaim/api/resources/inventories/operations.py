@@ -29,9 +29,10 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.microversions import Feature
+from treeclaim.model.parts import INVENTORIES
 from treeclaim.model.provider import Consumes, Inventory
-from treeclaim.store.operations.providers.part_writer import Classes
-from treeclaim.store.operations.providers.providers import write_inventories
+from treeclaim.store.operations.providers.entries import write_part
+from treeclaim.store.operations.providers.part_writer import Classes, Raises, WriteRules
 from treeclaim.store.reading.inventories import consumed_by
 
 _GENERATION = "resource_provider_generation"
@@ -118,13 +119,7 @@ def add_inventory(call: Call) -> Reply:
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     inventory, resource_class = schemas.read_inventory(body), body["resource_class"]
-    generation = call.services.store.write(
-        write_inventories,
-        provider_uuid,
-        {resource_class: inventory},
-        classes=Classes.MISSING,
-        least_capacity=_least_capacity(call),
-    )
+    generation = _write(call, {resource_class: inventory}, Classes.MISSING)
     return Reply(
         body=inventory_document(call, inventory) | {_GENERATION: generation},
         location=f"{provider_path(provider_uuid)}/inventories/{resource_class}",
@@ -152,13 +147,7 @@ def replace_inventories(call: Call) -> Answer:
     body = json_for_provider(call)
     items = call.deadline.each(body["inventories"].items())
     inventories = {name: schemas.read_inventory(inventory) for name, inventory in items}
-    generation = call.services.store.write(
-        write_inventories,
-        call.arguments["uuid"],
-        inventories,
-        int(body[_GENERATION]),
-        least_capacity=_least_capacity(call),
-    )
+    generation = _write(call, inventories, Classes.ALL, int(body[_GENERATION]))
     consumption = _kept_consumption(call, inventories)
     return {
         _GENERATION: generation,
@@ -177,7 +166,7 @@ def replace_inventories(call: Call) -> Answer:
 )
 def delete_inventories(call: Call) -> None:
     """Delete all inventories of a resource provider (section 5)."""
-    call.services.store.write(write_inventories, call.arguments["uuid"], {})
+    _write(call, {}, Classes.ALL)
 
 
 @operation(
@@ -221,14 +210,7 @@ def replace_inventory(call: Call) -> Answer:
     resource_class = call.arguments["resource_class"]
     body = json_for_provider(call)
     inventory = schemas.read_inventory(body)
-    generation = call.services.store.write(
-        write_inventories,
-        call.arguments["uuid"],
-        {resource_class: inventory},
-        int(body[_GENERATION]),
-        classes=Classes.PRESENT,
-        least_capacity=_least_capacity(call),
-    )
+    generation = _write(call, {resource_class: inventory}, Classes.PRESENT, int(body[_GENERATION]))
     consumption = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
     return inventory_document(call, inventory, consumption) | {_GENERATION: generation}
 
@@ -251,13 +233,19 @@ def replace_inventory(call: Call) -> Answer:
 )
 def delete_inventory(call: Call) -> None:
     """Delete one inventory of a resource provider (section 8)."""
-    call.services.store.write(
-        write_inventories,
-        call.arguments["uuid"],
-        {call.arguments["resource_class"]: None},
-        classes=Classes.PRESENT,
+    _write(call, {call.arguments["resource_class"]: None}, Classes.PRESENT)
+
+
+def _write(
+    call: Call,
+    inventories: Mapping[str, Inventory | None],
+    classes: Classes,
+    generation: int | None = None,
+) -> int:
+    """Write inventories of the provider of a call, or delete those that are None; return its generation."""
+    least_capacity = 0 if call.has(Feature.ZERO_CAPACITY) else 1
+    rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
+    written = call.services.store.write(
+        write_part, call.arguments["uuid"], INVENTORIES, inventories, generation, rules=rules
     )
-
-
-def _least_capacity(call: Call) -> int:
-    return 0 if call.has(Feature.ZERO_CAPACITY) else 1
+    return written.generation

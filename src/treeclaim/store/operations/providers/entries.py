@@ -95,6 +95,8 @@ def write_part(
 ) -> WrittenPart:
     """Write one part of a provider, which must have the `generation` unless that is None.
 
+    The part is one of contract pages 30, 40 and 50, or the attributes of page 102, section 1.
+
     Raises:
         ProviderNotFoundError: if the provider does not exist.
         ProviderGenerationConflictError: if it has another generation.

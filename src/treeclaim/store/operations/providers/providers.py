@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes one provider: contract pages 20, 30, 40 and 50, and page 102, section 1."""
-
-from collections.abc import Iterable, Mapping, Sequence
+"""Creates, changes and deletes one provider (contract page 20)."""
 
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
@@ -11,18 +9,12 @@ from treeclaim.model.errors import (
     ProviderNotFoundError,
 )
 from treeclaim.model.extension.batches.batch import BatchEntry
-from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
-from treeclaim.model.provider import Attributes, Inventory, Provider
+from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.consumption import require_unconsumed
-from treeclaim.store.operations.providers.entries import WrittenPart, write_part, write_targets
-from treeclaim.store.operations.providers.part_writer import (
-    Classes,
-    Raises,
-    Target,
-    WriteRules,
-)
+from treeclaim.store.operations.providers.entries import write_targets
+from treeclaim.store.operations.providers.part_writer import Target, WriteRules
 from treeclaim.store.operations.providers.placing import find_providers, find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations, resource_providers
 
@@ -111,59 +103,6 @@ def _provider(transaction: ReadTransaction, target: Target) -> Provider:
         root_uuid=uuids[row.root_id],
         modified_at=seconds(transaction.now),
     )
-
-
-def write_inventories(
-    transaction: WriteTransaction,
-    provider_uuid: str,
-    inventories_by_class: Mapping[str, Inventory | None],
-    generation: int | None = None,
-    *,
-    classes: Classes = Classes.ALL,
-    least_capacity: int = 0,
-) -> int:
-    """Write inventories of a provider, or delete those that are None (page 30); return its generation.
-
-    Raises:
-        TreeclaimError: as `write_part`.
-        InventoryExistsError, InventoryNotFoundError: as `classes` requires.
-    """
-    rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
-    written = write_part(
-        transaction, provider_uuid, INVENTORIES, inventories_by_class, generation, rules=rules
-    )
-    return written.generation
-
-
-def replace_traits(
-    transaction: WriteTransaction, provider_uuid: str, generation: int | None, names: Iterable[str]
-) -> WrittenPart:
-    """Replace the traits of a provider (page 50, section 7); as `write_part`."""
-    return write_part(transaction, provider_uuid, TRAITS, set(names), generation)
-
-
-def replace_aggregates(
-    transaction: WriteTransaction,
-    provider_uuid: str,
-    aggregates: Sequence[str],
-    generation: int | None,
-) -> int:
-    """Replace the aggregates of a provider (page 40, section 2); as `write_part`.
-
-    Below 1.19 the client sends no `generation`, and that of the provider does not rise.
-    """
-    rules = WriteRules(Raises.NEVER if generation is None else Raises.ALWAYS)
-    written = write_part(
-        transaction, provider_uuid, AGGREGATES, aggregates, generation, rules=rules
-    )
-    return written.generation
-
-
-def replace_attributes(
-    transaction: WriteTransaction, provider_uuid: str, generation: int, values: Attributes
-) -> int:
-    """Replace the attributes of a provider (page 102, section 1); as `write_part`."""
-    return write_part(transaction, provider_uuid, ATTRIBUTES, values, generation).generation
 
 
 def delete(transaction: WriteTransaction, uuid: str) -> None:
