@@ -16,7 +16,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.reading.holders import find_holders
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.writes.groups import NotWrittenError
+from treeclaim.store.store import NotWrittenError
 
 pytestmark = pytest.mark.slow
 

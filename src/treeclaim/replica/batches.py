@@ -39,7 +39,8 @@ from treeclaim.store import Store
 from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
 from treeclaim.store.reading.holders import find_holders
-from treeclaim.store.writes.groups import Groups, NotWrittenError
+from treeclaim.store.store import NotWrittenError
+from treeclaim.store.writes.groups import Groups
 
 _LONGEST_SEARCH = 0.015
 """Seconds of processor time after which the search of a batch stops: no other thread can use the Forest

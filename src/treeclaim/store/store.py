@@ -64,6 +64,10 @@ _CLOSE_SECONDS = 5.0
 """Seconds that `close` waits for each thread; a usual step needs a millisecond."""
 
 
+class NotWrittenError(TreeclaimError):
+    """The group of a claim has failed; the claim may be valid."""
+
+
 class Store:
     """The database, used by one process; thread-safe.
 
@@ -233,7 +237,7 @@ class Store:
 
     def place_each(
         self, claims: Sequence[ConsumerClaim], stages: Sequence[Stages]
-    ) -> list[TreeclaimError | None]:
+    ) -> Sequence[TreeclaimError | None]:
         """Write the claims of new consumers of different calls, each independent of the others.
 
         Returns:
@@ -244,7 +248,18 @@ class Store:
             ClaimRequest([claim], is_placement=True, stages=call_stages)
             for claim, call_stages in zip(claims, stages, strict=True)
         ]
-        refusals = self._groups.submit_all(requests, self._deadline())
+        deadline = self._deadline()
+        refusals: Sequence[TreeclaimError | None] | None
+        if len(requests) > 1:
+            refusals = self._write_group(requests, deadline)
+        else:
+            refusals = [None]
+            try:
+                self._groups.submit(requests[0], deadline)
+            except TreeclaimError as error:
+                refusals = [error.with_traceback(None)]
+        if refusals is None:
+            return [NotWrittenError() for _ in claims]
         if None in refusals:
             self.outages.answered()
         return refusals

@@ -14,7 +14,7 @@ import pytest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes import groups as groups_module
-from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Groups, NotWrittenError
+from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Groups
 
 PATIENT = 60.0
 MANY = [f"<{number}>" for number in range(MOST_REQUESTS + 3)]
@@ -52,12 +52,6 @@ class Database:
 
     def submit(self, *uuids):
         self.groups.submit(claim(*uuids), monotonic() + PATIENT)
-
-    def submit_together(self, *names):
-        """Return whether each of the requests that come together was written."""
-        refusals = self.groups.submit_all([claim(name) for name in names], monotonic() + PATIENT)
-        assert all(isinstance(refusal, NotWrittenError | None) for refusal in refusals)
-        return [refusal is None for refusal in refusals]
 
     @contextmanager
     def held_up(self, *names):
@@ -119,8 +113,6 @@ def test_hanging_transaction_holds_up_nobody_and_its_host_is_in_no_group(databas
         futures = [pool.submit(database.submit, name) for name in ("a", "b", "c")]
         for future in futures:
             future.result(PATIENT)
-        # Requests that come together are given back: each is to wait for the host by itself.
-        assert pool.submit(database.submit_together, "d", "e").result(PATIENT) == [False, False]
     assert sorted(database.committed) == [["a"], ["b"], ["c"], ["first"]]
 
 
@@ -129,7 +121,6 @@ def test_divided_group_runs_one_by_one(database):
     with database.held_up("a", "b", "c"):
         pass
     assert sorted(database.committed) == [["a"], ["b"], ["c"], ["first"]]
-    assert database.submit_together("d", "e") == [False, False]
 
 
 def test_fault_in_a_leader_is_the_leaders_alone(database):
@@ -139,19 +130,7 @@ def test_fault_in_a_leader_is_the_leaders_alone(database):
     with pytest.raises(RuntimeError):
         leader.result(PATIENT)
     assert sorted(database.committed) == [["b"], ["c"], ["first"]]
-    with pytest.raises(RuntimeError):
-        database.submit_together("d", "e")
     # Nobody is left without a leader.
     database.fail = None
     database.submit("f")
     assert database.committed[-1] == ["f"]
-
-
-def test_requests_that_come_together_are_one_group_or_join_the_next(database):
-    assert database.submit_together("a", "b") == [True, True]
-    with database.held_up("c") as (pool, pending):
-        together = pool.submit(database.submit_together, "d", "e")
-        pending.append(together)
-        database.await_waiting(3)
-    assert together.result(PATIENT) == [True, True]
-    assert database.committed == [["a", "b"], ["first"], ["c", "d", "e"]]

@@ -48,10 +48,6 @@ class Groupable(Protocol):
 Request = TypeVar("Request", bound=Groupable)
 
 
-class NotWrittenError(TreeclaimError):
-    """The group of a request has failed; the request may be valid."""
-
-
 class _State(Enum):
     """The state of a request."""
 
@@ -124,7 +120,11 @@ class Groups(Generic[Request]):
         if len(request.consumer_uuids) > MOST_CLAIMS:
             self._alone(member)
             return
-        self._join([member])
+        self._enqueue(member)
+        if member.state is not _State.LEADING:
+            self._await_decision(member)
+        if member.state is _State.LEADING:
+            self._lead(member)
         if member.state is _State.ALONE:
             self._alone(member)
         elif member.refusal is not None:
@@ -135,55 +135,22 @@ class Groups(Generic[Request]):
             finally:
                 del refusal
 
-    def submit_all(
-        self, requests: Sequence[Request], deadline: float
-    ) -> list[TreeclaimError | None]:
-        """Write the requests of several clients, each independent of the others.
-
-        Args:
-            requests: Requests with at most `MOST_CLAIMS` claims, of different consumers.
-            deadline: As for `submit`.
-
-        Returns:
-            The refusals. Nothing was written for a `NotWrittenError`: the client of this request must wait for it
-            alone.
-        """
-        members = [_Member(request, deadline) for request in requests]
-        self._join(members)
-        return [
-            NotWrittenError() if member.state is _State.ALONE else member.refusal
-            for member in members
-        ]
-
-    def _join(self, members: Sequence[_Member[Request]]) -> None:
-        """Queue members, and wait until each is DONE or ALONE; the first one leads if no request leads."""
-        for member in members:
-            member.decided.acquire()
+    def _enqueue(self, member: _Member[Request]) -> None:
+        """Queue a member, or make it the leader if no request leads."""
+        member.decided.acquire()
         with self._lock:
-            leads = self._leaders == 0
-            if leads:
+            if self._leaders:
+                self._waiting.append(member)
+            else:
                 self._leaders = 1
-                members[0].state = _State.LEADING
-            self._waiting.extend(members[1:] if leads else members)
-        end = monotonic() + PATIENCE
-        unexpected: BaseException | None = None
-        for member in members:
-            try:
-                if member.state is not _State.LEADING:
-                    self._await_decision(member, max(end - monotonic(), 0.0))
-                if member.state is _State.LEADING:
-                    self._lead(member, may_run_alone=len(members) == 1)
-            except BaseException as error:  # noqa: BLE001 - the next leader must be woken
-                unexpected = error
-        if unexpected is not None:
-            raise unexpected
+                member.state = _State.LEADING
 
-    def _await_decision(self, member: _Member[Request], seconds: float) -> None:
+    def _await_decision(self, member: _Member[Request]) -> None:
         """Wait for a decision; lead a second transaction if no group includes the member in time.
 
         The leader of a group decides within the timeouts of its transaction.
         """
-        if member.decided.acquire(timeout=seconds):
+        if member.decided.acquire(timeout=PATIENCE):
             return
         with self._lock:
             if member in self._waiting:
@@ -193,36 +160,34 @@ class Groups(Generic[Request]):
                 return
         member.decided.acquire()
 
-    def _lead(self, leader: _Member[Request], *, may_run_alone: bool) -> None:
-        """Run a group, then start the next one."""
+    def _lead(self, leader: _Member[Request]) -> None:
+        """Run a group, then start the next one.
+
+        Raises:
+            TreeclaimError: the refusal of the leader, if its group has no other member.
+        """
         members = self._select_members(leader)
-        refusals: Sequence[TreeclaimError | None] | None = None
+        state = _State.ALONE
+        refusals: list[TreeclaimError | None] = [None] * (1 + len(members))
         try:
             if members:
                 group = [leader, *members]
                 with self._track(group):
-                    refusals = self._run_group(
+                    outcome = self._run_group(
                         [member.request for member in group],
                         min(member.deadline for member in group),
                     )
-            elif may_run_alone:
-                refusals = [self._refusal_of(leader)]
+                if outcome is not None:
+                    state, refusals = _State.DONE, [*outcome]
+            else:
+                self._alone(leader)
+                state = _State.DONE
         finally:
             # After an unexpected error of the leader, the members run alone: the failure is not theirs.
-            state = _State.ALONE if refusals is None else _State.DONE
-            refusal, *others = refusals or [None] * (1 + len(members))
-            leader.state, leader.refusal = state, refusal
-            for member, refusal in zip(members, others, strict=True):
+            leader.state, leader.refusal = state, refusals[0]
+            for member, refusal in zip(members, refusals[1:], strict=True):
                 member.decide(state, refusal)
             self._hand_over_leadership()
-
-    def _refusal_of(self, member: _Member[Request]) -> TreeclaimError | None:
-        """Run a member, and return its refusal without the traceback, which refers to the frame of the caller."""
-        try:
-            self._alone(member)
-        except TreeclaimError as error:
-            return error.with_traceback(None)
-        return None
 
     def _alone(self, member: _Member[Request]) -> None:
         with self._track([member]):
