@@ -137,7 +137,9 @@ def count_requests(number):
 def count_capacity(forest, requests, fits=None):
     budget = MeasuringBudget()
     question = capacity_question(requests, CapacityLimits(None, 1))
-    capacity = json.loads(b"".join(question.work(forest, iter(()), budget)))["capacity"]
+    capacity = json.loads(b"".join(map(bytes, question.work(forest, iter(()), budget))))[
+        "capacity"
+    ]
     assert fits is None or capacity["all"]["fits"] == fits
     return budget.most_held
 

@@ -33,7 +33,7 @@ from treeclaim.model.request import (
     RequestGroup,
 )
 from treeclaim.replica import Arrival
-from treeclaim.replica.turn import PATIENCE, AttemptClock, OutOfPatienceError
+from treeclaim.replica.turn import PATIENCE, OutOfPatienceError, make_attempt_check
 
 
 def test_child_response_equals_the_worker_response(replica, monkeypatch):
@@ -261,13 +261,13 @@ def test_processor_wait_does_not_use_up_patience():
     waiting_thread = threading.Thread(target=turn.acquire, args=(60,))
     waiting_thread.start()
     eventually(lambda: turn.waiting, "another one waits")
-    clock = AttemptClock(turn, Arrival.now())
+    check = make_attempt_check(turn, Arrival.now())
     time.sleep(2 * PATIENCE)
-    clock.check()
+    check()
     end = time.thread_time() + 2 * PATIENCE
     with pytest.raises(OutOfPatienceError):
         while time.thread_time() < end:
-            clock.check()
+            check()
     turn.release()
     waiting_thread.join(60)
 

@@ -20,7 +20,7 @@ import signal
 import struct
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
@@ -30,7 +30,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.timing import has_passed
-from treeclaim.replica.question import Arrival, CountedPieces, Question
+from treeclaim.replica.question import Arrival, Question
 
 HEADER = struct.Struct("!BQ")
 """The header of a frame: its kind and the length of its content."""
@@ -212,46 +212,47 @@ def _data_bytes() -> int:
 
 
 def _answer(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> None:
-    clock, out = _Clock(arrival), ends.out
-    budget = Budget(None, arrival.memory, interrupted=clock.check)
     try:
-        parts = read_parts(ends.parts) if question.reads else iter(())
-        pieces = CountedPieces(question.work(forest, parts, budget))
-        first: list[bytes | memoryview] = []
-        size = 0
-        for piece in pieces:
-            size += len(piece)
-            first.append(piece)
-            if size > WHOLE_ANSWER:
-                clock.send(out, b"".join(first))
-                first.clear()
-        if size <= WHOLE_ANSWER:
-            send(out, MessageKind.WHOLE, b"".join(first))
-        send(out, MessageKind.END, COUNT.pack(pieces.candidates))
+        _send_answer(question, forest, arrival, ends)
     except TreeclaimError as error:
-        send(out, MessageKind.REFUSAL, pickled(error))
+        send(ends.out, MessageKind.REFUSAL, pickled(error))
     except (MemoryError, OSError):
         raise
     except Exception:  # noqa: BLE001
         # The worker logs the error and answers.
-        send(out, MessageKind.FAILED, traceback.format_exc().encode())
+        send(ends.out, MessageKind.FAILED, traceback.format_exc().encode())
 
 
-class _Clock:
-    """The deadline of the whole question until the answer begins, then of the computation only."""
+def _send_answer(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> None:
+    out = ends.out
+    sending_seconds = 0.0
 
-    def __init__(self, arrival: Arrival) -> None:
-        self._arrival = arrival
+    def check() -> None:
+        # The wait for a slow client does not count.
+        if has_passed(arrival.end + sending_seconds):
+            raise arrival.timeout_error()
 
-    def check(self) -> None:
-        """Raise `SearchGivenUpError` after the deadline."""
-        if has_passed(self._arrival.end):
-            raise self._arrival.timeout_error()
-
-    def send(self, out: int, piece: bytes) -> None:
-        """Send a piece; the wait for a slow client does not count."""
+    def stream(pieces: Iterable[bytes | memoryview]) -> None:
+        nonlocal sending_seconds
         begin = time.monotonic()
-        view = memoryview(piece)
+        view = memoryview(b"".join(pieces))
         for start in range(0, len(view), _FRAME_BYTES):
             send(out, MessageKind.PIECE, view[start : start + _FRAME_BYTES])
-        self._arrival = self._arrival.extended_by(time.monotonic() - begin)
+        sending_seconds += time.monotonic() - begin
+
+    budget = Budget(None, arrival.memory, interrupted=check)
+    parts = read_parts(ends.parts) if question.reads else iter(())
+    unsent: list[bytes | memoryview] = []
+    size = candidates = 0
+    for piece in question.work(forest, parts, budget):
+        if isinstance(piece, int):
+            candidates = piece
+            continue
+        size += len(piece)
+        unsent.append(piece)
+        if size > WHOLE_ANSWER:
+            stream(unsent)
+            unsent.clear()
+    if size <= WHOLE_ANSWER:
+        send(out, MessageKind.WHOLE, b"".join(unsent))
+    send(out, MessageKind.END, COUNT.pack(candidates))

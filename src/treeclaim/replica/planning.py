@@ -51,7 +51,7 @@ def _with_placed(answer: PendingAnswer, placed: Sequence[int]) -> PendingAnswer:
     """Yield an answer, a JSON object, after its first member: the numbers of placed consumers."""
     member = orjson.dumps({"given": {"placed": placed}})
     yield member[:-1] + b"," + bytes(next(answer))[1:]
-    return (yield from answer)
+    yield from answer
 
 
 def plan_question(
@@ -91,7 +91,6 @@ def plan_question(
         if assumptions:
             plan = {"given": {"placed": world.placed}} | plan
         yield orjson.dumps(plan)
-        return 0
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
         yield HoldsQuery(named, everywhere=True).read(transaction)

@@ -8,7 +8,7 @@ would count room twice, or not at all. The snapshot begins after the question ar
 """
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -124,25 +124,8 @@ class Arrival:
         return ClientGoneError() if self.is_gone() else OverloadedError(resource)
 
 
-PendingAnswer = Generator[bytes | memoryview, None, int]
-"""Yields the pieces of an answer, which it computes lazily; returns the number of candidates."""
-
-
-class CountedPieces:
-    """The pieces of an answer.
-
-    Attributes:
-        candidates: Number of candidates, after the last piece.
-    """
-
-    def __init__(self, answer: PendingAnswer) -> None:
-        self.candidates = 0
-        self._answer = answer
-
-    def __iter__(self) -> Iterator[bytes | memoryview]:
-        """Yield the pieces, once."""
-        self.candidates = yield from self._answer
-
+PendingAnswer = Iterator[bytes | memoryview | int]
+"""Yields the pieces of an answer, which it computes lazily, and last the number of its candidates, if it has any."""
 
 Read = Callable[[ReadTransaction, Cursor], Iterable[object]]
 """Yields parts that it reads from the database, in a snapshot at the Forest's position in the feed."""

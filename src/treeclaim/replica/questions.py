@@ -107,7 +107,7 @@ def candidate_question(
 
 def _yield_pieces(answer: ResponseBody) -> PendingAnswer:
     yield from answer.pieces()
-    return answer.candidates
+    yield answer.candidates
 
 
 def explain_question(
@@ -122,7 +122,6 @@ def explain_question(
         if focus.tree is not None and forest.row_of(focus.tree) is None:
             raise ProviderNotFoundError(focus.tree)
         yield orjson.dumps(explain_request(forest, request, focus, budget))
-        return 0
 
     held = HoldsQuery.of((request,), everywhere=shows_held)
     # An explanation needs many searches.
@@ -163,12 +162,12 @@ def _write_alternatives(
             yield b'{"alternative":%d,' % number + first[1:]
             yield second
             yield from pieces
-            return answer.candidates
+            yield answer.candidates
+            return
     # A response to an ordered query has scores (page 98, section 2), even an empty list.
     is_ordered = any(request.order is not None for request in requests)
     scores = b'"scores":[],' if is_ordered else b""
     yield b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
-    return 0
 
 
 def placing_question(placing: Placing, holders: Mapping[str, Holder]) -> Question:
@@ -191,7 +190,6 @@ def placing_question(placing: Placing, holders: Mapping[str, Holder]) -> Questio
         if attempt.unplaced and placing.explain:
             explanation = explain_attempt(placer, attempt, budget)
         yield PlacingOutcome(attempt.placed, tuple(attempt.unplaced), explanation).serialize()
-        return 0
 
     named = frozenset[str]().union(*(request.from_holds for request in placing.requests))
     held = HoldsQuery(named, everywhere=placing.explain)
@@ -216,7 +214,6 @@ def capacity_question(
             for number, (name, request) in enumerate(requests.items())
         }
         yield orjson.dumps({"capacity": capacities})
-        return 0
 
     return Question(
         work, holds=HoldsQuery.of(requests.values()), is_hard=are_hard(requests.values())

@@ -26,11 +26,10 @@ from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
 from treeclaim.replica.question import (
     LONGEST_WAIT,
     Arrival,
-    CountedPieces,
     HoldsQuery,
     Question,
 )
-from treeclaim.replica.turn import AttemptClock, OutOfPatienceError, Turn
+from treeclaim.replica.turn import OutOfPatienceError, Turn, make_attempt_check
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 
@@ -214,8 +213,8 @@ class Replica:
             kept_answer = self.answers.find(version, question.key)
             if kept_answer is not None:
                 return kept_answer
-            clock = AttemptClock(self.turn, later)
-            budget = Budget(None, arrival.memory, interrupted=clock.check)
+            check = make_attempt_check(self.turn, later)
+            budget = Budget(None, arrival.memory, interrupted=check)
             try:
                 answer = _attempt(question, forest, budget)
             except (OutOfPatienceError, AnswerTooLongError) as error:
@@ -295,16 +294,19 @@ class Replica:
 def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
     stages = budget.stages
     try:
-        pieces = CountedPieces(question.work(forest, iter(()), budget))
+        answer = question.work(forest, iter(()), budget)
         parts: list[bytes | memoryview] = []
-        size = 0
+        size = candidates = 0
         stages.enter(WRITE)
-        for piece in pieces:
+        for piece in answer:
+            if isinstance(piece, int):
+                candidates = piece
+                continue
             parts.append(piece)
             size += len(piece)
             if size > WHOLE_ANSWER:
                 raise AnswerTooLongError("has a long answer")
-        return KeptAnswer.of(parts, pieces.candidates)
+        return KeptAnswer.of(parts, candidates)
     finally:
         # Failed attempts count too: they are the longest.
         metrics.observe_stages(metrics.SEARCH_SECONDS, stages)

@@ -8,7 +8,6 @@ The measure is the CPU time of the thread, which excludes waits for the database
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
@@ -32,35 +31,22 @@ class OutOfPatienceError(TreeclaimError):
     """The attempt exceeds the time of a turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptClock:
-    """Ends an attempt within a turn after its patience, or at the deadline of the question.
+def make_attempt_check(turn: Gate, arrival: Arrival) -> Callable[[], None]:
+    """Return a function that ends an attempt within a turn after its patience, or at the deadline of the question.
 
-    Patience is CPU time of the thread: a wait for a processor does not make a question longer, and a second start
-    would need more of the scarce processor.
-
-    Attributes:
-        turn: The gate of the caller's turn.
-        arrival: The arrival of the question.
-        begin: CPU time of the thread at the beginning.
+    It raises `OutOfPatienceError` or `SearchGivenUpError`. Patience is CPU time of the thread: a wait for a processor
+    does not make a question longer, and a second start would need more of the scarce processor.
     """
+    begin = time.thread_time()
 
-    turn: Gate
-    arrival: Arrival
-    begin: float = field(default_factory=time.thread_time)
-
-    def check(self) -> None:
-        """Check the patience and the deadline.
-
-        Raises:
-            OutOfPatienceError: if the attempt took too long.
-            SearchGivenUpError: if the deadline has passed.
-        """
-        if has_passed(self.arrival.end):
-            raise self.arrival.timeout_error()
-        spent = time.thread_time() - self.begin
-        if spent >= PATIENCE and (self.turn.waiting or spent > ALONE_PATIENCE):
+    def check() -> None:
+        if has_passed(arrival.end):
+            raise arrival.timeout_error()
+        spent = time.thread_time() - begin
+        if spent >= PATIENCE and (turn.waiting or spent > ALONE_PATIENCE):
             raise OutOfPatienceError("takes longer than a turn")
+
+    return check
 
 
 class Turn(Gate):

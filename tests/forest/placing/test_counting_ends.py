@@ -80,7 +80,9 @@ def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
     requests = {f"flavor-{number}": WANTED for number in range(20)}
     forest.cache.clear()
     question = capacity_question(requests, CapacityLimits(None, 0, time.monotonic() + 0.2))
-    capacity = json.loads(b"".join(question.work(forest, iter(()), Budget(3600))))["capacity"]
+    capacity = json.loads(b"".join(map(bytes, question.work(forest, iter(()), Budget(3600)))))[
+        "capacity"
+    ]
     assert set(capacity) == set(requests)
     for numbers in capacity.values():
         assert numbers["at_most"] is None or numbers["at_most"] >= numbers["fits"]

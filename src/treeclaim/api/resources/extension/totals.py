@@ -90,7 +90,6 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
                     totals[name]["stranded"] = stranded[name][number]
         links = lists.links(call, query.by or "", groups and groups.next_after)
         yield orjson.dumps(body | {"cursor": cursor, "links": links})
-        return 0
 
     return Question(work, holds=HoldsQuery(everywhere=True))
 
