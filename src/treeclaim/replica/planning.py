@@ -32,11 +32,11 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-        cursor, held = next(parts), next(parts)
+        cursor, forest.held = next(parts), next(parts)
         consumers, _ = read_consumers(forest, parts, budget)
-        world = apply_assumptions(forest, consumers, assumptions, held, budget)
-        answer = question.work(world.forest, iter((cursor,)), budget)
-        return _with_placed(answer, world.placed) if assumptions else answer
+        placed = apply_assumptions(forest, consumers, assumptions, budget)
+        answer = question.work(forest, iter((cursor,)), budget)
+        return _with_placed(answer, placed) if assumptions else answer
 
     def reads(transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
         yield cursor
@@ -77,19 +77,19 @@ def plan_question(
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-        held = next(parts)
+        forest.held = next(parts)
         present_consumers, kept = read_consumers(forest, parts, budget)
-        world = apply_assumptions(forest, present_consumers, assumptions, held, budget)
+        placed = apply_assumptions(forest, present_consumers, assumptions, budget)
         require_names(forest, queries, budget)
 
         def read(text: str) -> CandidateRequest:
             budget.check()
             return parse(text)
 
-        consumers = attach_requests(world.consumers, kept, requests, forest, read)
+        consumers = attach_requests(present_consumers, kept, requests, forest, read)
         plan = planner(forest, consumers, budget)
         if assumptions:
-            plan = {"given": {"placed": world.placed}} | plan
+            plan = {"given": {"placed": placed}} | plan
         yield orjson.dumps(plan)
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:

@@ -4,9 +4,7 @@
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
@@ -30,44 +28,28 @@ _MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
 """Namespace of the uuids of consumers that are placed only for a call."""
 
 
-@dataclass(slots=True)
-class AssumedWorld:
-    """The world under assumptions.
-
-    Attributes:
-        forest: The Forest, changed in place.
-        held: Held amounts.
-        consumers: Consumers with allocations.
-        placed: Number of consumers placed for each query of `place`.
-    """
-
-    forest: Forest
-    held: HeldAmounts
-    consumers: Consumers
-    placed: list[int]
-
-
 def apply_assumptions(
-    forest: Forest, consumers: Consumers, given: AssumptionSet, held: HeldAmounts, budget: Budget
-) -> AssumedWorld:
-    """Apply assumptions to a Forest.
+    forest: Forest, consumers: Consumers, given: AssumptionSet, budget: Budget
+) -> list[int]:
+    """Apply assumptions to a Forest with its held amounts, and to consumers; both are changed in place.
 
     Args:
-        forest: Changed in place, so it must be the caller's own, as in a child.
+        forest: It must be the caller's own, as in a child.
         consumers: The present consumers, at least those that are released.
         given: The assumptions.
-        held: Held amounts.
         budget: The budget of the call.
+
+    Returns:
+        The number of consumers placed for each query of `place`.
 
     Raises:
         BatchRefusedError: if the entries of providers are faulty.
         QueryError: for the first query that names what does not exist.
     """
-    world = AssumedWorld(forest, held, dict(consumers), [])
     if given.release:
-        _release(world, given.release, budget)
+        _release(forest, consumers, given.release, budget)
     if given.without:
-        _remove_trees(world, given.without, budget)
+        _remove_trees(forest, consumers, given.without, budget)
     if given.providers:
         apply_entries(forest, given.providers, budget)
     for number, (request, _) in enumerate(given.place):
@@ -75,33 +57,34 @@ def apply_assumptions(
             require_known_names(forest, request)
         except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
             raise QueryError(f"given.place.requests[{number}].query", error) from error
-    if given.place:
-        _place(world, given, budget)
-    forest.held = world.held
-    return world
+    return _place(forest, consumers, given, budget) if given.place else []
 
 
-def _release(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
+def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget: Budget) -> None:
     """Remove all allocations of consumers; drawn amounts return to holds."""
     # A hold whose amounts are all drawn holds nothing, and can be released too.
     gone = set(uuids)
     used = Counter[tuple[str, str]]()
-    for name in sorted(gone & world.consumers.keys()):
+    for name in sorted(gone & consumers.keys()):
         budget.check()
-        consumer = world.consumers.pop(name)
+        consumer = consumers.pop(name)
         used.subtract(_amounts_by_cell(consumer.allocations))
-        for hold in consumer.drawn.keys() - gone:
-            used.update(_amounts_by_cell(consumer.drawn[hold]))
-        world.held = held_after(world.forest, world.held, consumer, gone)
-        _return_drawn(world, consumer, gone)
-    for consumer in list(world.consumers.values()):
-        if not gone.isdisjoint(consumer.drawn):
-            # A hold that is gone takes nothing back.
-            remaining_draws = {
-                hold: amounts for hold, amounts in consumer.drawn.items() if hold not in gone
-            }
-            world.consumers[consumer.uuid] = replace(consumer, drawn=remaining_draws)
-    _use(world.forest, used, budget)
+        forest.held = held_after(forest, forest.held, consumer, gone)
+        for hold, drawn in consumer.drawn.items():
+            if hold not in gone:
+                used.update(_amounts_by_cell(drawn))
+                # A hold whose amounts were all drawn held nothing before.
+                holder = consumers.get(hold) or PlannedConsumer(
+                    hold, "", None, 0, {}, is_hold=True
+                )
+                allocations = _sum_amounts(holder.allocations, drawn, 1)
+                consumers[hold] = replace(holder, allocations=allocations)
+    for name, consumer in consumers.items():
+        # A hold that is gone takes nothing back.
+        kept_draws = {hold: each for hold, each in consumer.drawn.items() if hold not in gone}
+        if len(kept_draws) < len(consumer.drawn):
+            consumers[name] = replace(consumer, drawn=kept_draws)
+    _use(forest, used, budget)
 
 
 def _amounts_by_cell(amounts: Amounts) -> dict[tuple[str, str], int]:
@@ -110,19 +93,6 @@ def _amounts_by_cell(amounts: Amounts) -> dict[tuple[str, str], int]:
         for uuid, units_by_class in amounts.items()
         for name, amount in units_by_class.items()
     }
-
-
-def _return_drawn(world: AssumedWorld, consumer: PlannedConsumer, gone: set[str]) -> None:
-    """Add what a released consumer had drawn to the allocations of the holds."""
-    for name, drawn in consumer.drawn.items():
-        if name not in gone:
-            # A hold whose amounts were all drawn held nothing before.
-            hold = world.consumers.get(name)
-            if hold is None:
-                hold = PlannedConsumer(name, "", None, 0, {}, is_hold=True)
-            world.consumers[name] = replace(
-                hold, allocations=_sum_amounts(hold.allocations, drawn, 1)
-            )
 
 
 def held_after(
@@ -167,32 +137,29 @@ def _use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget)
     forest.apply(Changes(NOWHERE, False, (), (), None, usage))
 
 
-def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
-    forest = world.forest
+def _remove_trees(
+    forest: Forest, consumers: Consumers, uuids: Sequence[str], budget: Budget
+) -> None:
     gone = rows_of_trees(forest, uuids)
     removed = {forest.uuid_of(row) for row in gone}
     numbers = [int(forest.id.values[row]) for row in gone]
     forest.apply(Changes(NOWHERE, False, (), numbers, None))
-    for consumer in list(world.consumers.values()):
+    for name, consumer in list(consumers.items()):
         budget.check()
         if not removed.isdisjoint(consumer.allocations):
-            remaining_allocations = _without_providers(consumer.allocations, removed)
-            if remaining_allocations:
-                drawn = {
-                    hold: _without_providers(units_by_provider, removed)
-                    for hold, units_by_provider in consumer.drawn.items()
-                }
-                world.consumers[consumer.uuid] = replace(
-                    consumer, allocations=remaining_allocations, drawn=drawn
-                )
-            else:
-                del world.consumers[consumer.uuid]
+            allocations = _without_providers(consumer.allocations, removed)
+            drawn = {
+                hold: _without_providers(amounts, removed)
+                for hold, amounts in consumer.drawn.items()
+            }
+            consumers[name] = replace(consumer, allocations=allocations, drawn=drawn)
+            if not allocations:
+                del consumers[name]
     by_hold = {
-        hold: _without_providers(units_by_provider, removed)
-        for hold, units_by_provider in world.held.by_hold.items()
+        hold: _without_providers(amounts, removed) for hold, amounts in forest.held.by_hold.items()
     }
     # Held amounts of removed providers are ignored.
-    world.held = HeldAmounts(by_hold, world.held.everywhere)
+    forest.held = replace(forest.held, by_hold=by_hold)
 
 
 def _without_providers(amounts: Amounts, removed: set[str]) -> dict[str, Mapping[str, int]]:
@@ -201,17 +168,18 @@ def _without_providers(amounts: Amounts, removed: set[str]) -> dict[str, Mapping
     }
 
 
-def _place(world: AssumedWorld, assumptions: AssumptionSet, budget: Budget) -> None:
+def _place(
+    forest: Forest, consumers: Consumers, assumptions: AssumptionSet, budget: Budget
+) -> list[int]:
     """Place as many consumers of each query as there is room for, one after the other."""
-    forest = world.forest
+    placed: list[int] = []
     pool = QueryPool(Scratch(forest), budget)
-    everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
     placed_allocations: list[Allocation] = []
     for number, (request, amount) in enumerate(assumptions.place):
         count = 0
         while count < amount:
             budget.check()
-            place = pool.first([request], everywhere)
+            place = pool.first([request])
             if place is None:
                 # Nor will there be room for the next one.
                 break
@@ -220,16 +188,17 @@ def _place(world: AssumedWorld, assumptions: AssumptionSet, budget: Budget) -> N
             placed_allocations += candidate.allocations
             name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
             allocations = candidate.body(forest).allocations
-            world.consumers[name] = PlannedConsumer(
+            consumers[name] = PlannedConsumer(
                 name, "", None, 0, allocations, (request,), (0,), is_made_up=True
             )
             count += 1
-        world.placed.append(count)
+        placed.append(count)
     amounts = Counter[tuple[str, str]]()
     for row, name, amount in placed_allocations:
         amounts[forest.uuid_of(row), name] += amount
     _begin_conditions(forest, {row for row, _, _ in placed_allocations})
     _use(forest, amounts, budget)
+    return placed
 
 
 def _begin_conditions(forest: Forest, used: Iterable[int]) -> None:
