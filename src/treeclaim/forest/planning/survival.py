@@ -45,9 +45,9 @@ _LOCAL_TERMS = frozenset(TermName) - {TermName.KEEP}
 """Terms of an order that depend only on the trees of a candidate."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Failure:
-    """A domain that fails.
+    """A domain that fails, and its outcome.
 
     Attributes:
         domain: Its number.
@@ -55,6 +55,8 @@ class _Failure:
         released: The consumers with allocations there.
         placed_anew: The consumers that are placed again, in this order.
         count: Number of released consumers of the requested types.
+        unplaced: Consumers that found no place, in the order in which they were placed.
+        is_proven: Whether no order could place all consumers that have a request, or a placement of all exists.
     """
 
     domain: int
@@ -62,26 +64,13 @@ class _Failure:
     released: Sequence[PlannedConsumer]
     placed_anew: Sequence[PlannedConsumer]
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """The outcome of a failure.
-
-    Attributes:
-        failure: The failure.
-        unplaced: Consumers that found no place, in the order in which they were placed.
-        is_proven: Whether no order could place all consumers that have a request, or a placement of all exists.
-    """
-
-    failure: _Failure
-    unplaced: Sequence[str]
-    is_proven: bool
+    unplaced: Sequence[str] = ()
+    is_proven: bool = True
 
     @property
     def without_request(self) -> int:
         """Return the number of consumers that have no valid request."""
-        return self.failure.count - len(self.failure.placed_anew)
+        return self.count - len(self.placed_anew)
 
     @property
     def survives(self) -> bool | None:
@@ -102,23 +91,23 @@ def check_survival(
         call: The failures to examine.
         budget: Its end is the deadline; domains not examined by then count as unknown.
     """
-    verdicts: list[_Verdict] = []
+    failures: list[_Failure] = []
     domains: list[dict[str, Any]] = []
     is_complete = False
     count = len(forest.order.roots) if call.domains is None else len(call.domains)
     with suppress(SearchGivenUpError):
         survey = _Survey(forest, consumers, call, budget)
         with suppress(SearchGivenUpError):
-            verdicts.extend(survey.verdicts())
+            failures.extend(survey.examine())
             is_complete = True
-        listed = survey.list_domains(verdicts)
+        listed = survey.list_domains(failures)
         domains += map(survey.document, listed)
         if call.explain and listed and listed[0].unplaced:
             is_explained, is_complete = is_complete, False
-            domains[0]["explanation"] = survey.explanation(listed[0].failure)
+            domains[0]["explanation"] = survey.explanation(listed[0])
             is_complete = is_explained
-    survive = sum(verdict.survives is True for verdict in verdicts)
-    fail = sum(verdict.survives is False for verdict in verdicts)
+    survive = sum(failure.survives is True for failure in failures)
+    fail = sum(failure.survives is False for failure in failures)
     return {
         "survive": survive,
         "fail": fail,
@@ -152,47 +141,47 @@ class _Survey:
                 self._by_tree[tree].append(consumer.uuid)
         self._need = need_in(forest)
 
-    def list_domains(self, verdicts: Sequence[_Verdict]) -> Sequence[_Verdict]:
-        """Return the verdicts to list: failures first, then unknown outcomes."""
+    def list_domains(self, failures: Sequence[_Failure]) -> Sequence[_Failure]:
+        """Return the failures to list: those with unplaced consumers first, then unknown outcomes."""
         return sorted(
-            (verdict for verdict in verdicts if self._call.shows_all or not verdict.survives),
-            key=lambda verdict: (
-                -len(verdict.unplaced),
-                -verdict.without_request,
-                self._uuids[verdict.failure.domain],
+            (failure for failure in failures if self._call.shows_all or not failure.survives),
+            key=lambda failure: (
+                -len(failure.unplaced),
+                -failure.without_request,
+                self._uuids[failure.domain],
             ),
         )[: self._call.limit]
 
-    def document(self, verdict: _Verdict) -> dict[str, Any]:
-        """Return a verdict as clients see it."""
-        uuid, unplaced = self._uuids[verdict.failure.domain], verdict.unplaced
+    def document(self, failure: _Failure) -> dict[str, Any]:
+        """Return a failure as clients see it."""
+        uuid, unplaced = self._uuids[failure.domain], failure.unplaced
         return {
             "uuid": uuid,
             "name": self._names[uuid] if self._call.domains is None else None,
-            "survives": verdict.survives,
-            "consumers": verdict.failure.count,
-            "without_request": verdict.without_request,
+            "survives": failure.survives,
+            "consumers": failure.count,
+            "without_request": failure.without_request,
             "unplaced": len(unplaced),
             "first_unplaced": unplaced[0] if unplaced else None,
             # The needs of a consumer without a request are unknown: only a failure can be proven.
-            "proven": verdict.is_proven and verdict.survives is not None,
+            "proven": failure.is_proven and failure.survives is not None,
         }
 
-    def verdicts(self) -> Iterator[_Verdict]:
-        """Yield the verdict of each failure; those that need a Forest of their own come last."""
+    def examine(self) -> Iterator[_Failure]:
+        """Yield each failure with its outcome; those that need a Forest of their own come last."""
         trials = self._trials()
         hard: list[_Failure] = []
         for domain in range(self._domains.count):
             self._budget.check()
             failure = self._failure(domain)
-            if not failure.placed_anew:
-                yield _Verdict(failure, (), is_proven=True)
-            elif trials.can_bar(failure):
-                yield trials.verdict(failure, failure.gone)
-            else:
+            if failure.placed_anew and not trials.can_bar(failure):
                 hard.append(failure)
+                continue
+            trials.examine(failure, failure.gone)
+            yield failure
         for failure in hard:
-            yield self._trials(failure).verdict(failure)
+            self._trials(failure).examine(failure)
+            yield failure
 
     def _trials(self, failure: _Failure | None = None) -> "_Trials":
         """Return trials in the Forest, or in one where the trees of a domain are gone."""
@@ -272,17 +261,18 @@ class _Trials:
             for request in requests
         )
 
-    def verdict(self, failure: _Failure, barred: Mask | None = None) -> _Verdict:
+    def examine(self, failure: _Failure, barred: Mask | None = None) -> None:
         """Place the consumers of a failure; if one finds no place, check whether that is proven."""
+        if not failure.placed_anew:
+            return
         with self.failing(failure, barred):
-            unplaced = list(self.unplaced(failure))
-            is_proven = not unplaced
-            if unplaced:
+            failure.unplaced = list(self.unplaced(failure))
+            failure.is_proven = not failure.unplaced
+            if failure.unplaced:
                 self._scratch.remove_placed()
-                # The verdict needs no time; the next check of the clock ends the survey.
+                # The outcome needs no time; the next check of the clock ends the survey.
                 with suppress(SearchGivenUpError):
-                    is_proven = self._cannot_place(failure, unplaced)
-        return _Verdict(failure, unplaced, is_proven)
+                    failure.is_proven = self._cannot_place(failure)
 
     @contextmanager
     def failing(self, failure: _Failure, barred: Mask | None = None) -> Iterator[None]:
@@ -329,14 +319,12 @@ class _Trials:
 
     # -- proving that they have no place ---------------------------------------------------------
 
-    def _cannot_place(self, failure: _Failure, unplaced: Sequence[str]) -> bool:
+    def _cannot_place(self, failure: _Failure) -> bool:
         """Return whether it is proven that not all consumers find a place, before any is placed."""
         groups = Counter(consumer.requests for consumer in failure.placed_anew)
-        unplaced_uuids = set(unplaced)
+        unplaced = set(failure.unplaced)
         unplaced_requests = dict.fromkeys(
-            consumer.requests
-            for consumer in failure.placed_anew
-            if consumer.uuid in unplaced_uuids
+            consumer.requests for consumer in failure.placed_anew if consumer.uuid in unplaced
         )
         if any(
             groups[requests] > sum(self._at_most(request) for request in requests)
