@@ -67,7 +67,6 @@ class Placer:
         self._rules = rules_in_force(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
         self._begin = Room(forest, budget)
-        self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
 
     def place_all(self) -> Attempt:
         """Place all consumers; where a rule is for one domain, try one after the other."""
@@ -252,7 +251,7 @@ class Placer:
             kept = [rule for rule in request_rules if rule not in dropped]
             eligible = self._eligible_domains(number, kept)
             pool = room.pool(request)
-            place = pool.first(request.alternatives, self._everywhere, kept, eligible)
+            place = pool.first(request.alternatives, rules=kept, eligible=eligible)
             if place is not None:
                 return *place, tuple(rule.number for rule in dropped)
         return None

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
-from treeclaim.forest.placing.candidate import Candidate, allocations_at
+from treeclaim.forest.placing.candidate import Candidate, allocations_at, no_trees
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
@@ -51,6 +51,7 @@ class QueryPool:
         self._most_bytes = most_bytes
         self._queries: dict[CandidateRequest, Query] = {}
         self._query_bytes = 0
+        self._everywhere = ~no_trees(scratch.forest)
 
     @property
     def nbytes(self) -> int:
@@ -72,7 +73,7 @@ class QueryPool:
     def first(
         self,
         alternatives: Iterable[CandidateRequest],
-        allowed: Mask,
+        allowed: Mask | None = None,
         rules: Sequence[RuleState] = (),
         eligible: EligibleDomains = MappingProxyType({}),
         accepts: Callable[[Candidate], bool] = lambda _: True,
@@ -81,12 +82,12 @@ class QueryPool:
 
         Args:
             alternatives: The requests.
-            allowed: Trees that a candidate may use.
+            allowed: Trees that a candidate may use; None for all.
             rules: Rules for the candidate.
             eligible: The domains that count for rules on skew.
             accepts: A further condition on candidates; rarely false.
         """
-        alone = allowed
+        alone = allowed = self._everywhere if allowed is None else allowed
         for rule in rules:
             alone = alone & rule.open_trees(eligible)
 

@@ -37,13 +37,9 @@ class Scratch:
         self.followed_at: Integers = np.zeros_like(self.taken_at)
         self._written: dict[int, ClassInventories] = {}
         """The columns that are the scratch's own, by class."""
-        self._marks: dict[int, int] = {}
-        """Up to where the log of each of these classes was followed."""
         self._totals: dict[str, ClassTotals] = {}
         self._barred: dict[int, list[tuple[int, int]]] = {}
         """By head of a barred subtree: class and index of its inventories, whose free amounts are hidden."""
-        self._changed: set[tuple[int, int]] = set()
-        """Class and index of the inventories that were written since the Forest was followed."""
         self._placed: list[Allocation] = []
 
     # -- consumers -------------------------------------------------------------------------------
@@ -71,7 +67,6 @@ class Scratch:
             tree = int(order.tree[row])
             changed_at = self.taken_at if amount > 0 else self.followed_at
             changed_at[tree] = self.moment
-            self._changed.add((class_id, index))
             columns.used.values[index] += amount
             columns.free.values[index] -= amount
             self._note_total(name, row, tree, amount)
@@ -154,21 +149,13 @@ class Scratch:
                 classes that were copied at the beginning (`copy_used`).
 
         Returns:
-            False if the trees with different used amounts are unknown or
-                many: this object must then be replaced.
+            False if many used amounts differ: this object must then be replaced.
         """
         self.moment += 1
         names = forest.catalogue.class_by_id
         for class_id, columns in self._written.items():
             current = forest.classes[class_id]
-            written = current.written
-            changed = None if written is None else written.since(self._marks[class_id])
-            if changed is None or written is None:
-                return False
-            self._marks[class_id] = written.mark
-            changed_here = [index for of_class, index in self._changed if of_class == class_id]
-            indices = np.unique(np.array([*changed, *changed_here], dtype=np.int64))
-            indices = indices[columns.used.values[indices] != current.used.values[indices]]
+            indices = np.flatnonzero(columns.used.values != current.used.values)
             if len(indices) > FEW_TREES_WRITTEN:
                 return False
             for index in indices.tolist():
@@ -179,7 +166,6 @@ class Scratch:
                 columns.used.values[index] = current.used.values[index]
                 columns.free.values[index] = current.free.values[index]
                 self._note_total(names[class_id].name, row, tree, added_units)
-        self._changed.clear()
         self._placed.clear()
         return True
 
@@ -215,9 +201,6 @@ class Scratch:
         """Return the columns of a class, copied before they are written for the first time."""
         columns = self._written.get(class_id)
         if columns is None:
-            current = self.forest.classes[class_id]
-            self._marks[class_id] = 0 if current.written is None else current.written.mark
-            columns = self._written[class_id] = self.forest.classes[class_id] = (
-                current.changeable()
-            )
+            columns = self.forest.classes[class_id].changeable()
+            self._written[class_id] = self.forest.classes[class_id] = columns
         return columns

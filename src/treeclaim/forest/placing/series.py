@@ -9,8 +9,6 @@ only the trees that differ are searched again. A consumer that was placed and th
 
 from time import thread_time
 
-import numpy as np
-
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import placement_of
@@ -43,7 +41,6 @@ class Series:
         self._budget = Budget(None, most_bytes, interrupted=self._check)
         self._pool = QueryPool(Scratch(forest), self._budget, MOST_BYTES)
         self._is_over = False
-        self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
         self._shape = forest.order, forest.catalogue
         self._refreshed = _refreshed(forest)
 
@@ -98,7 +95,7 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                place = self._pool.first([alternative], self._everywhere)
+                place = self._pool.first([alternative])
             if place is not None:
                 _, candidate = place
                 scratch = self._pool.scratch
