@@ -102,9 +102,7 @@ def relations_of(
     if group.suffix != NO_GROUP:
         budget.check()
         classes = tuple(sorted(group.resources))
-        pairs = _cached_pairs(
-            forest, "suffixed", classes, conditions, _suffixed_pairs, budget=budget
-        )
+        pairs = _cached_pairs(forest, classes, conditions, _suffixed_pairs, budget)
         return [_fitting(forest, group, pairs, may_consume=may_consume)]
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
@@ -112,7 +110,7 @@ def relations_of(
     relations = []
     for name in group.resources:
         budget.check()
-        pairs = _cached_pairs(forest, "", (name,), conditions, make, budget=budget)
+        pairs = _cached_pairs(forest, (name,), conditions, make, budget)
         relations.append(_fitting(forest, group, pairs, may_consume=may_consume))
     return relations
 
@@ -122,9 +120,7 @@ def split_relation(
 ) -> Relation:
     """Relate the providers that may give a part of an amount of the unsuffixed group."""
     conditions = _counting(forest, group.conditions, gives=True)
-    pairs = _cached_pairs(
-        forest, "split", (resource_class,), conditions, _unsuffixed_pairs, budget=budget
-    )
+    pairs = _cached_pairs(forest, (resource_class,), conditions, _unsuffixed_pairs, budget)
     if not pairs.indices:
         return Relation(pairs, None)
     columns, indices = forest.class_inventories(resource_class), pairs.indices[resource_class]
@@ -135,9 +131,7 @@ def split_relation(
 
 def all_inventories(forest: Forest, resource_class: str, budget: Budget = UNBOUNDED) -> Pairs:
     """Return the pairs of each anchor with all inventories of a class that it reaches."""
-    return _cached_pairs(
-        forest, "split", (resource_class,), _ANY_PROVIDER, _unsuffixed_pairs, budget=budget
-    )
+    return _cached_pairs(forest, (resource_class,), _ANY_PROVIDER, _unsuffixed_pairs, budget)
 
 
 def anchors_allowed(
@@ -204,37 +198,28 @@ _Makes = Callable[[Forest, ProviderConditions, Rows, Budget], tuple[Rows, Rows]]
 
 def _cached_pairs(
     forest: Forest,
-    kind: str,
     classes: tuple[str, ...],
     conditions: ProviderConditions,
     make: _Makes,
-    *,
     budget: Budget,
 ) -> Pairs:
-    def made() -> Pairs:
-        rows = filters.holding(forest, classes)
-        local, lent = make(
-            forest, conditions, filters.unbarred_rows(forest, conditions, rows, classes), budget
-        )
-        return _pairs(forest, classes, local, lent)
-
     def serving(rows: Rows) -> tuple[Rows, Rows]:
-        rows = filters.having(forest, classes, rows)
-        return make(
-            forest, conditions, filters.unbarred_rows(forest, conditions, rows, classes), budget
-        )
+        rows = filters.unbarred_rows(forest, conditions, rows, classes)
+        return make(forest, conditions, rows, budget)
 
-    key = (kind, make, classes, conditions)
+    key = (make, classes, conditions)
     cached_pairs = forest.pairs.find(key)
     if isinstance(cached_pairs, Pairs) and cached_pairs.moment == forest.splices.mark:
         return cached_pairs
     # They are written in place: should that fail half-way, they must not be found.
     earlier_pairs = forest.pairs.take(key)
-    pairs = (
-        follow_pairs(forest, earlier_pairs, serving) if isinstance(earlier_pairs, Pairs) else None
-    )
+    pairs = None
+    if isinstance(earlier_pairs, Pairs):
+        pairs = follow_pairs(
+            forest, earlier_pairs, lambda rows: serving(filters.having(forest, classes, rows))
+        )
     if pairs is None:
-        pairs = made()
+        pairs = _pairs(forest, classes, *serving(filters.holding(forest, classes)))
     forest.pairs.keep(key, pairs)
     return pairs
 

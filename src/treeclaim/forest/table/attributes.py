@@ -164,13 +164,13 @@ class AttributeColumns:
             values[is_text] = np.array(mine, dtype=np.int64)[nth]
         self._grow(name, rows, kinds, values)
 
-    def begin_with(self, columns: AttributeRows, layout: Layout) -> dict[int, tuple[str, ...]]:
-        """Take the attributes of all rows, before any other; return the names by row that has any.
+    def begin_with(self, columns: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:
+        """Take the attributes of all rows, before any other; return the names of each row.
 
         Attributes of providers without a row are none.
         """
         if not len(columns.provider_id):
-            return {}
+            return [()] * len(layout.provider)
         rows = layout.rows_of(columns.provider_id)
         has_row = rows != NO_ROW
         order = np.flatnonzero(has_row)[np.lexsort((rows[has_row], columns.name[has_row]))]
@@ -188,15 +188,12 @@ class AttributeColumns:
                     kinds[values_of_name],
                     numbers[values_of_name],
                 )
-        distinct: dict[tuple[int, ...], tuple[str, ...]] = {}
-        return {
-            row: distinct.get(numbers_of_row)
-            or distinct.setdefault(
-                numbers_of_row, tuple(sorted(columns.names[number] for number in numbers_of_row))
-            )
-            for row, numbers_of_row in enumerate(group_values(rows, name, len(layout.provider)))
-            if numbers_of_row
+        numbers_by_row = group_values(rows, name, len(layout.provider))
+        names_by_numbers = {
+            numbers_of_row: tuple(sorted(columns.names[number] for number in numbers_of_row))
+            for numbers_of_row in set(numbers_by_row)
         }
+        return list(map(names_by_numbers.__getitem__, numbers_by_row))
 
     def _grow(self, name: str, rows: Rows, kinds: Kinds, values: Integers) -> None:
         self._columns.setdefault(name, _Column()).extend(rows, kinds, values)

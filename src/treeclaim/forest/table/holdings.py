@@ -15,7 +15,7 @@ import numpy as np
 from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows, merge_rows
 from treeclaim.forest.table.consumption import Patterns
 from treeclaim.forest.table.layout import Layout, group_values
-from treeclaim.model.parts import SHOWN_LINKS
+from treeclaim.model.parts import ATTRIBUTES, INVENTORIES, SHOWN_LINKS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import Links
 
@@ -31,17 +31,15 @@ class Holdings:
 
     Attributes:
         names: Names of providers.
-        class_ids: Ids of the classes of their inventories, ascending.
-        links: Entries of every other part, ascending, by the part's name.
-        attribute_names: Names of attributes, ascending, for the providers that have attributes.
+        lists: Entries of every part, ascending, by the part's name: ids of the classes of inventories, names of
+            attributes, links of the others.
         patterns: Consumption of their inventories.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.class_ids: list[tuple[int, ...]] = []
-        self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in SHOWN_LINKS}
-        self.attribute_names: dict[int, tuple[str, ...]] = {}
+        names = INVENTORIES.name, ATTRIBUTES.name, *(part.name for part in SHOWN_LINKS)
+        self.lists: dict[str, list[tuple[Any, ...]]] = {name: [] for name in names}
         self.patterns = Patterns()
         self._shared: dict[tuple[Any, ...], Any] = {}
 
@@ -50,24 +48,22 @@ class Holdings:
         missing = max(handles, default=-1) + 1 - len(self.names)
         if missing > 0:
             self.names.extend([""] * missing)
-            for column in (self.class_ids, *self.links.values()):
-                column.extend([()] * missing)
+            for entries_by_handle in self.lists.values():
+                entries_by_handle.extend([()] * missing)
         if len(self._shared) > _MOST_SHARED:
             self._shared.clear()
         # Many providers have the same traits and aggregates: one tuple serves them all.
         shared = self._shared.setdefault
         for record, handle in zip(records, handles, strict=True):
-            class_ids = tuple([inventory.class_id for inventory in record.inventories])
             self.names[handle] = record.name
-            self.class_ids[handle] = shared(class_ids, class_ids)
-            attribute_names = tuple(sorted(record.attributes))
-            if attribute_names:
-                self.attribute_names[handle] = shared(attribute_names, attribute_names)
-            else:
-                self.attribute_names.pop(handle, None)
-            for name, links in self.links.items():
-                held = record.links.get(name, ())
-                links[handle] = shared(held, held)
+            entries_by_part = {
+                INVENTORIES.name: tuple([stock.class_id for stock in record.inventories]),
+                ATTRIBUTES.name: tuple(sorted(record.attributes)),
+                **record.links,
+            }
+            for name, entries_by_handle in self.lists.items():
+                entries = entries_by_part.get(name, ())
+                entries_by_handle[handle] = shared(entries, entries)
 
 
 def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> dict[_Group, Rows]:

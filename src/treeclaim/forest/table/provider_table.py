@@ -24,7 +24,7 @@ from treeclaim.forest.table.consumption import Uses, link_all
 from treeclaim.forest.table.holdings import Holdings, Memberships, rows_by_group
 from treeclaim.forest.table.layout import Layout, group_values, lay_out
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, SHOWN_LINKS, TRAITS
 from treeclaim.model.provider import (
     Attributes,
     AttributeValue,
@@ -122,11 +122,11 @@ class ProviderTable:
 
     def class_ids_of(self, row: int) -> tuple[int, ...]:
         """Return the ids of the classes that a row has inventories of, ascending."""
-        return self.holdings.class_ids[int(self.handle.values[row])]
+        return self.linked(INVENTORIES.name, row)
 
     def linked(self, part: str, row: int) -> tuple[Any, ...]:
-        """Return what a row has of a part, by the part's name, ascending."""
-        return self.holdings.links[part][int(self.handle.values[row])]
+        """Return what a row has of a part, by the part's name, ascending; see `Holdings.lists`."""
+        return self.holdings.lists[part][int(self.handle.values[row])]
 
     def inventory_indices(self, row: int) -> list[tuple[int, int]]:
         """Return where a row's inventories are: class id and index, in order of class id."""
@@ -216,14 +216,13 @@ class ProviderTable:
 
     def attributes_of(self, row: int) -> dict[str, AttributeValue]:
         """Return the attributes of a row."""
-        names = self.holdings.attribute_names.get(int(self.handle.values[row]), ())
-        return self.attributes.of_row(row, names)
+        return self.attributes.of_row(row, self.linked(ATTRIBUTES.name, row))
 
     def attributes_of_each(self, rows: Rows) -> list[dict[str, AttributeValue]]:
         """Return the attributes of each of some rows, in order of their names."""
-        names_by_handle = self.holdings.attribute_names
-        names = [names_by_handle.get(handle, ()) for handle in self.handle.values[rows].tolist()]
-        return self.attributes.of_rows(rows, names)
+        names = self.holdings.lists[ATTRIBUTES.name]
+        handles = self.handle.values[rows].tolist()
+        return self.attributes.of_rows(rows, [names[handle] for handle in handles])
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as a record."""
@@ -287,22 +286,20 @@ class ProviderTable:
         self.end.extend(places.end)
         self.alive.extend(np.ones(len(rows), dtype=np.bool_))
         handles = self.handle.values[new.start :].tolist()
-        class_ids = [self.holdings.class_ids[handle] for handle in handles]
-        for class_id, of_class in rows_by_group(new.start, class_ids).items():
+        lists = {
+            name: [entries[handle] for handle in handles]
+            for name, entries in self.holdings.lists.items()
+        }
+        for class_id, of_class in rows_by_group(new.start, lists[INVENTORIES.name]).items():
             columns = source.classes[class_id]
             if class_id not in self.classes:
                 self.classes[class_id] = ClassInventories()
                 self.classes[class_id].make_room(2 * len(columns))
             self.classes[class_id].gather(of_class, columns, rows[of_class - new.start])
         for name, links in self.links.items():
-            held = self.holdings.links[name]
-            links.append(new.start, [held[handle] for handle in handles])
-        if not source.attributes.is_empty:
-            names = [self.holdings.attribute_names.get(handle, ()) for handle in handles]
-            for attribute, having in rows_by_group(new.start, names).items():
-                self.attributes.gather(
-                    attribute, having, source.attributes, rows[having - new.start]
-                )
+            links.append(new.start, lists[name])
+        for attribute, having in rows_by_group(new.start, lists[ATTRIBUTES.name]).items():
+            self.attributes.gather(attribute, having, source.attributes, rows[having - new.start])
         return new
 
     def begin_with(self, whole: WholeInventory) -> Layout:
@@ -323,8 +320,8 @@ class ProviderTable:
         self.holdings.names = [whole.name[at] for at in provider.tolist()]
         self._begin_with_inventories(whole, layout)
         for name, links in self.links.items():
-            self.holdings.links[name] = links.begin_with(whole.links[name], layout)
-        self.holdings.attribute_names = self.attributes.begin_with(whole.attributes, layout)
+            self.holdings.lists[name] = links.begin_with(whole.links[name], layout)
+        self.holdings.lists[ATTRIBUTES.name] = self.attributes.begin_with(whole.attributes, layout)
         link_all(self.classes, self.holdings.patterns, layout, whole.consumption)
         return layout
 
@@ -337,8 +334,8 @@ class ProviderTable:
         for class_id, which in zip(class_ids.tolist(), np.split(order, starts[1:]), strict=False):
             self.classes[class_id] = ClassInventories()
             self.classes[class_id].begin_with(rows[which], columns, which)
-        self.holdings.class_ids = group_values(
-            rows[order], columns.class_id[order], len(layout.provider)
+        self.holdings.lists[INVENTORIES.name] = list(
+            group_values(rows[order], columns.class_id[order], len(layout.provider))
         )
 
     def write(self, row: int, record: ProviderRecord) -> None:
@@ -372,8 +369,8 @@ class ProviderTable:
 
     def classes_of(self, rows: Rows) -> set[int]:
         """Return the ids of the classes that some rows have inventories of."""
-        handles = self.handle.values[rows].tolist()
-        return set().union(*{self.holdings.class_ids[handle] for handle in handles})
+        class_ids = self.holdings.lists[INVENTORIES.name]
+        return set().union(*{class_ids[handle] for handle in self.handle.values[rows].tolist()})
 
     def with_few_groups(self, rows: Rows, most_rows: int) -> Rows:
         """Return the first of some rows, one at least, that have few different classes, traits and so on.
@@ -383,10 +380,8 @@ class ProviderTable:
         handles = self.handle.values[rows].tolist()
         share = most_rows / ROWS_COPIED_TOGETHER
         most_classes = int(share * GROUPS_COPIED_TOGETHER)
-        kinds: list[tuple[list[tuple[Any, ...]], int]] = [(self.holdings.class_ids, most_classes)]
-        most_lists = _LISTS_FOR_A_CLASS * most_classes
-        kinds += [(links, most_lists) for links in self.holdings.links.values()]
-        for held, most in kinds:
+        for name, held in self.holdings.lists.items():
+            most = most_classes * (1 if name == INVENTORIES.name else _LISTS_FOR_A_CLASS)
             if len(set[Any]().union(*map(held.__getitem__, handles))) > most:
                 groups: set[Any] = set()
                 for count, handle in enumerate(handles):
