@@ -19,6 +19,9 @@ _MOST_SLOW = 4_096
 _SLOW_SECONDS = 60.0
 """Seconds for which they are remembered: claims and a lighter load may make them short again."""
 
+_OFTEN = 2
+"""Long answers in a row after which a question counts as long."""
+
 _LARGE_PIECE = 64 * 1024
 """Bytes of a piece that is kept without a copy; an answer has a few hundred of them at most."""
 
@@ -103,39 +106,31 @@ class SlowQuestions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._until: dict[bytes, float] = {}
-        self._suspects: dict[bytes, float] = {}
+        self._slow: dict[bytes, tuple[int, float]] = {}
+        """How often a question took long in a row, and until when it is remembered."""
 
-    def note(self, key: bytes | None) -> None:
-        """Remember that a question took long."""
-        with self._lock:
-            _keep_until(self._until, key, time.monotonic() + _SLOW_SECONDS)
-
-    def suspect(self, key: bytes | None) -> None:
-        """Remember a question that took long twice in a row.
-
-        The first search after many claims fills caches for the next ones.
-        """
+    def note(self, key: bytes | None, times: int = _OFTEN) -> None:
+        """Remember that a question took long, perhaps not for the first time."""
+        if key is None:
+            return
         now = time.monotonic()
         with self._lock:
-            is_second = key is not None and self._suspects.pop(key, 0.0) > now
-            _keep_until(self._until if is_second else self._suspects, key, now + _SLOW_SECONDS)
+            earlier, until = self._slow.pop(key, (0, now))
+            self._slow[key] = (times + earlier if until > now else times, now + _SLOW_SECONDS)
+            if len(self._slow) > _MOST_SLOW:
+                del self._slow[next(iter(self._slow))]
+
+    def suspect(self, key: bytes | None) -> None:
+        """Remember a question that took long once: the first search after many claims fills caches for the next ones."""
+        self.note(key, 1)
 
     def acquit(self, key: bytes | None) -> None:
         """Record that a question was short."""
-        if key is not None and key in self._suspects:
+        if key in self._slow:
             with self._lock:
-                self._suspects.pop(key, None)
+                self._slow.pop(key, None)
 
     def has(self, key: bytes | None) -> bool:
-        """Return whether a question took long recently."""
-        return key is not None and self._until.get(key, 0.0) > time.monotonic()
-
-
-def _keep_until(times: dict[bytes, float], key: bytes | None, until: float) -> None:
-    if key is None:
-        return
-    times.pop(key, None)
-    times[key] = until
-    if len(times) > _MOST_SLOW:
-        del times[next(iter(times))]
+        """Return whether a question took long recently, and not only once."""
+        times, until = self._slow.get(key, (0, 0.0)) if key is not None else (0, 0.0)
+        return times >= _OFTEN and until > time.monotonic()

@@ -6,18 +6,19 @@ The clock is that of the database. Every process checks for expired holds and co
 
 import logging
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store.database.transactions import as_datetime
-from treeclaim.store.feed import pruning
+from treeclaim.store.database.transactions import WriteTransaction, as_datetime
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.providers import conditions as condition_writes
+from treeclaim.store.schema.tables import SHARDS, feed, feed_shards
 
 if TYPE_CHECKING:
     from treeclaim.store.store import Store
@@ -44,6 +45,9 @@ _SOON = 0.01
 
 _AT_ONCE = 100
 """Holds removed in one transaction."""
+
+_ROWS_PER_TRANSACTION = 1000
+"""Feed rows that one transaction prunes, with the remaining rows of the last commit among them."""
 
 _NO_PROVIDER = 0
 
@@ -120,10 +124,10 @@ class Housekeeper:
         """
         before = self._store.now() - keep
         deleted = 0
-        for shard in self._store.read(pruning.find_shards_with_rows):
-            batch = pruning.ROWS_PER_TRANSACTION
-            while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
-                batch = self._store.write(pruning.delete_oldest, shard, before)
+        for shard in range(SHARDS):
+            batch = _ROWS_PER_TRANSACTION
+            while batch >= _ROWS_PER_TRANSACTION and not self._closing.is_set():
+                batch = self._store.write(delete_oldest, shard, before)
                 deleted += batch
         while not self._closing.is_set() and (
             lost := self._store.read(kept_requests.find_without_record)
@@ -140,3 +144,29 @@ class Housekeeper:
             # The cause is in the log already.
             _LOG.warning("The change feed was not pruned: %s", error)
         return _PRUNE_INTERVAL
+
+
+def delete_oldest(transaction: WriteTransaction, shard: int, before: datetime) -> int:
+    """Delete a shard's oldest feed rows from before a time; return how many.
+
+    After fewer than `_ROWS_PER_TRANSACTION`, no older rows remain. The lock of the shard comes last, so
+    that writers wait for a COMMIT only.
+    """
+    oldest = (
+        sa.select(feed.c.position, feed.c.created_at)
+        .where(feed.c.shard == shard)
+        .order_by(feed.c.position)
+        .limit(_ROWS_PER_TRANSACTION)
+    )
+    old = [row.position for row in transaction.rows(oldest) if row.created_at < before]
+    if not old:
+        return 0
+    deleted: int = transaction.execute(
+        sa.delete(feed).where(feed.c.shard == shard, feed.c.position <= old[-1])
+    ).rowcount
+    transaction.execute(
+        sa.update(feed_shards)
+        .where(feed_shards.c.shard == shard, feed_shards.c.pruned_to < old[-1])
+        .values(pruned_to=old[-1])
+    )
+    return deleted

@@ -5,11 +5,11 @@ The event loop of a server calls watches, so they neither block nor query the da
 """
 
 import logging
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from time import monotonic
 
+from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 from treeclaim.model.extension.cursor_text import write_cursor
@@ -213,7 +213,7 @@ class Hub:
         self.log = ChangeLog()
         self._store = store
         self._poll_seconds = poll_seconds
-        self._lock = threading.Lock()
+        self._feed = Gate(1)
         self._watches: dict[Watch, None] = {}
         self._cursor: Cursor | None = None
         store.repeat("watching", poll_seconds, self._poll_if_watched)
@@ -225,7 +225,7 @@ class Hub:
             StoreUnavailableError: if the database does not respond.
             OverloadedError: if the running poll did not end in time.
         """
-        with self._lock_feed():
+        with self._feed.held(_LONGEST_WAIT, what="change feed"):
             if self._cursor is None:
                 self._cursor = self._store.cursor()
                 self.log = self.log.at(write_cursor(self._cursor))
@@ -239,19 +239,13 @@ class Hub:
         """Remove a watch; never blocks, so the event loop may call it."""
         self._watches.pop(watch, None)
 
-    @contextmanager
-    def _lock_feed(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=_LONGEST_WAIT):
-            raise OverloadedError("change feed")
-        try:
-            yield
-        finally:
-            self._lock.release()
-
     def _poll_if_watched(self) -> float:
         """Poll the feed once if any watch exists; return the seconds until the next poll."""
         # The store logs outages; a later poll reads the missed changes.
-        with suppress(StoreUnavailableError, OverloadedError), self._lock_feed():
+        with (
+            suppress(StoreUnavailableError, OverloadedError),
+            self._feed.held(_LONGEST_WAIT, what="change feed"),
+        ):
             if self._watches:
                 self._poll()
             else:

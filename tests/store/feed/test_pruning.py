@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.feed import pruning, shards
+from treeclaim.store import DatabaseSettings, Store, housekeeping
+from treeclaim.store.feed import shards
 from treeclaim.store.schema.tables import SHARDS, feed, feed_shards
 
 EVERYTHING = timedelta(seconds=-1)
@@ -25,7 +25,7 @@ def rows_of(store, table):
 def deletions(store, monkeypatch):
     """The number of rows that each statement took out of the feed, with small pieces and one shard."""
     monkeypatch.setattr(shards.ShardChoice, "draw", lambda *_: 5)
-    monkeypatch.setattr(pruning, "ROWS_PER_TRANSACTION", 5)
+    monkeypatch.setattr(housekeeping, "_ROWS_PER_TRANSACTION", 5)
     statements = []
 
     def note(_connection, cursor, statement, *_):

@@ -16,7 +16,7 @@ from treeclaim.model.parts import ATTRIBUTES, Part
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.engine import make_engine
-from treeclaim.store.feed import pruning
+from treeclaim.store.feed import shards
 from treeclaim.store.feed.news import load_news
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
@@ -342,7 +342,7 @@ class World:
                 f"UPDATE resource_providers SET generation = {7 + writer} WHERE id > {which}"
             )
         with self._engine.begin() as connection:
-            pruning.reset(connection)
+            shards.reset(connection)
 
     def put(self, state):
         """Replace all rows."""

@@ -17,8 +17,8 @@ from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.model.provider import Condition, Consumes, Effect, Inventory, Provider
+from treeclaim.store import housekeeping
 from treeclaim.store.audit import repairs
-from treeclaim.store.feed import pruning
 from treeclaim.store.operations import aggregate_names, mixes, reshaper
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations import holds as hold_writes
@@ -176,7 +176,7 @@ def _prune(session):
     session.store.housekeeper.prune(EVERYTHING)
 
 
-PRUNE = Operation(pruning.delete_oldest, _prune)
+PRUNE = Operation(housekeeping.delete_oldest, _prune)
 """All that the feed can lose, in several transactions."""
 
 READ_AND_PRUNE = {"prune": PRUNE, "read": READ}

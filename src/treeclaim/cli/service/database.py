@@ -26,7 +26,7 @@ from treeclaim.store import Store
 from treeclaim.store.database.engine import await_database, connected, describe_engine_error
 from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.database.systems import get_system
-from treeclaim.store.feed.pruning import reset
+from treeclaim.store.feed.shards import reset
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema import revisions as schema

@@ -29,30 +29,26 @@ class _DatabaseFunction(GenericFunction[str]):
 
 
 class JsonColumn(_DatabaseFunction):
-    """An aggregate: the values of a column as a JSON array."""
+    """An aggregate: the values of a column as the text of a JSON array.
+
+    PostgreSQL's driver would read JSON by a slower parser.
+    """
 
     inherit_cache = True
     sqlite = "json_group_array({})"
-    postgresql = "json_agg({})"
+    postgresql = "CAST(json_agg({}) AS TEXT)"
     mysql = "JSON_ARRAYAGG({})"
     makes_json = True
 
 
 class JsonRow(_DatabaseFunction):
-    """A row as a JSON array."""
+    """A row as the text of a JSON array."""
 
     inherit_cache = True
     sqlite = "json_array({})"
-    postgresql = "json_build_array({})"
+    postgresql = "CAST(json_build_array({}) AS TEXT)"
     mysql = "JSON_ARRAY({})"
     makes_json = True
-
-
-class JsonText(_DatabaseFunction):
-    """A JSON value as text; PostgreSQL's driver would read JSON by a slower parser."""
-
-    inherit_cache = True
-    postgresql = "CAST({} AS TEXT)"
 
 
 class ExactText(_DatabaseFunction):

@@ -35,7 +35,7 @@ from treeclaim.store.database.transactions import (
     batches,
 )
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, NOTHING, PROVIDER, write_amounts
-from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_token
+from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_shard, new_token
 
 LOCK_SECONDS = 0.5
 """Seconds that a write waits for its shard, whose row is locked for one COMMIT at a time; whole seconds on MariaDB.
@@ -370,3 +370,21 @@ def compare(cursor: Cursor, shards: Sequence[Shard], chains: Mapping[int, Chain]
         elif state is FeedState.CURRENT:
             state = FeedState.NEWS
     return state
+
+
+def reset(connection: Connection) -> None:
+    """Give all shards new tokens and no readable past, so that each reader loads everything.
+
+    For changes that are not in the feed. It creates missing shards, and ends every fence.
+    """
+    positions = dict.fromkeys(range(SHARDS), 0)
+    locked = connection.execute(
+        SELECT_SHARDS.order_by(feed_shards.c.shard).with_for_update()
+    ).all()
+    positions |= {row.shard: row.position for row in locked}
+    newest = sa.select(feed.c.shard, sa.func.max(feed.c.position).label("position"))
+    for row in connection.execute(newest.group_by(feed.c.shard)).all():
+        positions[row.shard] = max(positions[row.shard], row.position)
+    connection.execute(sa.delete(feed_shards))
+    new_shards = [new_shard(number, position) for number, position in positions.items()]
+    connection.execute(sa.insert(feed_shards), new_shards)

@@ -4,7 +4,7 @@
 All parts are read in one snapshot, as columns, some thousand rows at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -54,58 +54,58 @@ _OWNERS = (
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
 )
 _REQUESTS = sa.select(
-    requests.c.consumer_uuid.label("key"), requests.c.consumer_uuid, requests.c.request
+    requests.c.consumer_uuid.label("key"),
+    requests.c.consumer_uuid.label("consumer"),
+    requests.c.request,
 )
 
 
 class _PagedQuery:
-    """The query of a part, for all consumers or for named ones."""
+    """The query of a part, for all consumers or for named ones; `kind` has an attribute for each column but the key."""
 
     def __init__(
-        self, statement: sa.Select[Any], key: sa.Column[Any], uuid: sa.Column[str], first: Any
+        self,
+        kind: Callable[..., ConsumersRead],
+        statement: sa.Select[Any],
+        key: sa.Column[Any],
+        uuid: sa.Column[str],
+        first: Any,
     ) -> None:
         page = statement.where(key > sa.bindparam("after")).order_by(key)
         page = page.limit(sa.bindparam("most"))
         self._page = as_columns(page)
         self._named = as_columns(statement.where(uuid.in_(bind_list("uuids"))).order_by(key))
+        self._kind = kind
         self._first = first
 
-    def pages(self, transaction: ReadTransaction, uuids: Sequence[str] | None) -> Iterator[Any]:
-        """Yield columns of named consumers, or of all (None)."""
-        if uuids is not None:
-            for chunk in chunks(uuids):
-                yield columns(transaction, self._named, uuids=list(chunk))
-            return
-        after = self._first
-        while True:
-            page_columns = columns(transaction, self._page, after=after, most=_AT_ONCE)
-            keys = page_columns.key
-            if not keys:
-                return
-            yield page_columns
-            after = max(keys)
+    def load(
+        self, transaction: ReadTransaction, uuids: Sequence[str] | None
+    ) -> Iterator[ConsumersRead]:
+        """Yield the part of named consumers, or of all (None)."""
+        for chunk in chunks(uuids or ()):
+            page = columns(transaction, self._named, uuids=list(chunk))
+            del page["key"]
+            yield self._kind(**page)
+        keys = [self._first] if uuids is None else []
+        while keys:
+            page = columns(transaction, self._page, after=max(keys), most=_AT_ONCE)
+            if keys := page.pop("key"):
+                yield self._kind(**page)
 
 
-_READ_ALLOCATIONS = _PagedQuery(_ALLOCATIONS, allocations.c.id, allocations.c.consumer_id, _FIRST)
-_READ_OWNERS = _PagedQuery(_OWNERS, consumers.c.id, consumers.c.uuid, _FIRST)
-_READ_REQUESTS = _PagedQuery(_REQUESTS, requests.c.consumer_uuid, requests.c.consumer_uuid, "")
+_PARTS = (
+    _PagedQuery(
+        AllocationColumns, _ALLOCATIONS, allocations.c.id, allocations.c.consumer_id, _FIRST
+    ),
+    _PagedQuery(OwnerColumns, _OWNERS, consumers.c.id, consumers.c.uuid, _FIRST),
+    _PagedQuery(RequestColumns, _REQUESTS, requests.c.consumer_uuid, requests.c.consumer_uuid, ""),
+)
 
 
 def load_planned_consumers(
     transaction: ReadTransaction, uuids: Sequence[str] | None = None
 ) -> Iterator[ConsumersRead]:
     """Yield the records of named consumers, or of all (None), part after part, in one snapshot."""
-    for page_columns in _READ_ALLOCATIONS.pages(transaction, uuids):
-        yield AllocationColumns(
-            page_columns.consumer,
-            page_columns.provider_id,
-            page_columns.class_id,
-            page_columns.used,
-        )
-    for page_columns in _READ_OWNERS.pages(transaction, uuids):
-        yield OwnerColumns(
-            page_columns.uuid, page_columns.project, page_columns.type, page_columns.generation
-        )
-    for page_columns in _READ_REQUESTS.pages(transaction, uuids):
-        yield RequestColumns(page_columns.consumer_uuid, page_columns.request)
+    for part in _PARTS:
+        yield from part.load(transaction, uuids)
     yield HoldsRead(load_hold_uuids(transaction), load_draws(transaction, uuids))

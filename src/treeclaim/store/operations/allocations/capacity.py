@@ -125,9 +125,7 @@ class Ledger:
         self._providers = {provider.id: provider for provider in locked} if entries else {}
         self._providers |= {allocation.provider.id: allocation.provider for allocation in new}
         keys = {allocation.key for allocation in new}
-        consumed = {
-            (c.provider_id, c.class_id) for key in keys for c in self._entries.get(key, ())
-        }
+        consumed = {consumed for key in keys for consumed in self._entries.get(key, ())}
         for key, row in self._inventories(keys | consumed):
             if entries is None and row.is_consuming:
                 raise RetryTransactionError
@@ -190,9 +188,7 @@ class Ledger:
         for key in keys:
             self._require_room(key, units_after, before)
             for consumed in self._entries.get(key, ()):
-                self._require_room(
-                    (consumed.provider_id, consumed.class_id), units_after, before, key
-                )
+                self._require_room(consumed, units_after, before, key)
         for key, amount in before.items():
             self._used[key] -= amount
         for key, amount in units_after.items():

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.provider import Consumed
 from treeclaim.store.database.transactions import (
     Key,
     ReadTransaction,
@@ -18,8 +17,8 @@ from treeclaim.store.database.transactions import (
     seconds,
 )
 
-Entries = Mapping[Key, tuple[Consumed, ...]]
-"""The consumption of each unit of consuming inventories."""
+Entries = Mapping[Key, Mapping[Key, int]]
+"""The consumption of each unit of consuming inventories: amounts by consumed inventory, in order of ids."""
 
 NOTHING: Entries = {}
 
@@ -44,23 +43,23 @@ def load_consumption_by_uuid(transaction: ReadTransaction, uuids: Collection[str
 
 
 def _entries(rows: Iterable[tuple[int, int, int, int, int]]) -> Entries:
-    consumed_by_key: defaultdict[Key, list[Consumed]] = defaultdict(list)
-    for provider_id, class_id, *consumed in rows:
-        consumed_by_key[provider_id, class_id].append(Consumed(*consumed))
-    return {key: tuple(sorted(entries)) for key, entries in consumed_by_key.items()}
+    entries: defaultdict[Key, dict[Key, int]] = defaultdict(dict)
+    for provider_id, class_id, consumed, consumed_class, amount in sorted(rows):
+        entries[provider_id, class_id][consumed, consumed_class] = amount
+    return dict(entries)
 
 
 def consumed_by(entries: Entries, keys: Iterable[Key]) -> set[int]:
     """Return the ids of the providers that these inventories consume."""
-    return {consumed.provider_id for key in keys for consumed in entries.get(key, ())}
+    return {provider_id for key in keys for provider_id, _ in entries.get(key, ())}
 
 
 def add_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
     """Return amounts by inventory, which may be negative, plus the amounts that they consume."""
     used = Counter(amounts)
     for key, amount in amounts.items():
-        for consumed in entries.get(key, ()):
-            used[consumed.provider_id, consumed.class_id] += amount * consumed.amount
+        for consumed, units in entries.get(key, {}).items():
+            used[consumed] += amount * units
     return used
 
 

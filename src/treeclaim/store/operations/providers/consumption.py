@@ -104,7 +104,7 @@ def lock_all(
 
 def resolve(
     transaction: ReadTransaction, consumes_by_key: Mapping[Key, Sequence[Consumes]]
-) -> dict[Key, dict[Key, int]]:
+) -> Entries:
     """Return the new consumption of inventories by ids, without entries for unknown names."""
     consumes = [entry for entries in consumes_by_key.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
@@ -120,9 +120,7 @@ def resolve(
     }
 
 
-def write(
-    transaction: WriteTransaction, after: Mapping[Key, Mapping[Key, int]], before: Entries
-) -> None:
+def write(transaction: WriteTransaction, after: Entries, before: Entries) -> None:
     """Replace the consumption of inventories by the result of `resolve`, under the locks of `lock_all`."""
     if not after:
         return
@@ -148,15 +146,7 @@ def write(
             for (consumed, consumed_class), amount in sorted(entries.items())
         ),
     )
-    changed = consumed_by(before, after)
-    changed |= {provider_id for entries in after.values() for provider_id, _ in entries}
-    record_consumed(transaction, changed)
-
-
-def is_unchanged(before: Entries, after: Mapping[Key, Mapping[Key, int]], key: Key) -> bool:
-    """Return whether an inventory already has its new consumption."""
-    present = {(entry.provider_id, entry.class_id): entry.amount for entry in before.get(key, ())}
-    return present == after[key]
+    record_consumed(transaction, consumed_by(before, after) | consumed_by(after, after))
 
 
 def delete_leftovers(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:

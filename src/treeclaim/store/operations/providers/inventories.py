@@ -80,7 +80,7 @@ class InventoryWriter(PartWriter):
         self._deleted: dict[int, set[int]] = {}
         self._consumes: dict[Key, Sequence[Consumes]] = {}
         self._consumed_before: Entries = {}
-        self._new_consumed: dict[Key, dict[Key, int]] = {}
+        self._new_consumed: dict[Key, Mapping[Key, int]] = {}
 
     @property
     def states_consumption(self) -> bool:
@@ -221,7 +221,7 @@ class InventoryWriter(PartWriter):
             if len(resolved[key]) != len(entries):
                 error = ConsumptionError("names what does not exist", entries)
                 problems.append(EntryFault(target.index, error))
-            elif not consumption.is_unchanged(self._consumed_before, resolved, key):
+            elif resolved[key] != self._consumed_before.get(key, {}):
                 self._new_consumed[key] = resolved[key]
                 if self.part.name not in target.changed:
                     target.changed.append(self.part.name)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from treeclaim.store.database.functions import JsonColumn, JsonRow, JsonText
+from treeclaim.store.database.functions import JsonColumn, JsonRow
 from treeclaim.store.database.transactions import ReadTransaction
 
 
@@ -20,7 +20,7 @@ def as_columns(rows: sa.Select[Any]) -> sa.Select[Any]:
     """Return a query for one row, with each column of a query as the text of a JSON array."""
     inner = rows.subquery("some_rows")
     arrays: list[sa.ColumnElement[Any]] = [
-        JsonText(JsonColumn(column)).label(column.name) for column in inner.c
+        JsonColumn(column).label(column.name) for column in inner.c
     ]
     return sa.select(*arrays)
 
@@ -33,7 +33,7 @@ def as_rows(name: str, rows: sa.Select[Any]) -> sa.Select[Any]:
     """
     name_and_row: list[sa.ColumnElement[Any]] = [
         sa.literal_column(f"'{name}'").label("name"),
-        JsonText(JsonRow(*rows.selected_columns)).label("row"),
+        JsonRow(*rows.selected_columns).label("row"),
     ]
     return rows.with_only_columns(*name_and_row, maintain_column_froms=True)
 
@@ -46,19 +46,10 @@ def group_rows(rows: Iterable[Sequence[str]]) -> Mapping[str, list[list[Any]]]:
     return by_name
 
 
-def columns(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Any:
-    """Execute a query made by `as_columns`, and return the columns; empty lists without rows."""
+def columns(
+    transaction: ReadTransaction, statement: sa.Select[Any], **values: Any
+) -> dict[str, list[Any]]:
+    """Execute a query made by `as_columns`, and return the columns by name; empty lists without rows."""
     row = transaction.row(statement, **values)
-    return _Columns(row)
-
-
-class _Columns:
-    """Lists of values by column name; all have the same order."""
-
-    def __init__(self, row: Any) -> None:
-        self._row = row
-
-    def __getattr__(self, name: str) -> Sequence[Any]:
-        text = getattr(self._row, name)
-        values: Sequence[Any] = [] if text is None else orjson.loads(text)
-        return values
+    texts = row._mapping.items()  # noqa: SLF001 - the public name of SQLAlchemy
+    return {name: orjson.loads(text or "[]") for name, text in texts}

@@ -126,7 +126,9 @@ def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mappi
 def _load_inventories(transaction: ReadTransaction, after: int, last: int) -> Arrays:
     inventories = _load_arrays(transaction, _INVENTORIES, after=after, last=last)
     usage = columns(transaction, _USAGE, after=after, last=last)
-    used = dict(zip(zip(usage.provider_id, usage.class_id, strict=True), usage.used, strict=True))
+    used = dict(
+        zip(zip(usage["provider_id"], usage["class_id"], strict=True), usage["used"], strict=True)
+    )
     pairs = zip(inventories["provider_id"].tolist(), inventories["class_id"].tolist(), strict=True)
     amounts = [used.get(pair, 0) for pair in pairs] if used else [0] * len(inventories["class_id"])
     return {**inventories, "used": np.array(amounts, dtype=np.int64)}
@@ -137,9 +139,9 @@ def _load_arrays(transaction: ReadTransaction, statement: sa.Select[Any], **valu
     texts = columns(transaction, statement, **values)
     names = [column.name for column in statement.selected_columns]
     return {
-        name: _CONVERSIONS[name](getattr(texts, name))
+        name: _CONVERSIONS[name](texts[name])
         if name in _CONVERSIONS
-        else np.array(getattr(texts, name), dtype=np.int64)
+        else np.array(texts[name], dtype=np.int64)
         for name in names
     }
 
@@ -202,8 +204,10 @@ def _load_attributes(transaction: ReadTransaction, ids: Numbers) -> AttributeRow
     after = _BEFORE_ALL
     for batch in chunks(ids.tolist(), _PROVIDERS_WITH_ATTRIBUTES):
         page = columns(transaction, _ATTRIBUTES, after=after, last=batch[-1])
-        page_ids = np.array(page.provider_id, dtype=np.int64)
-        pages.append((page_ids, _number_texts(page.name, names), _number_texts(page.value, texts)))
+        page_ids = np.array(page["provider_id"], dtype=np.int64)
+        pages.append(
+            (page_ids, _number_texts(page["name"], names), _number_texts(page["value"], texts))
+        )
         after = batch[-1]
     provider_id, name, value = map(np.concatenate, zip(*pages, strict=True))
     values = [attribute_value(text) for text in texts]
