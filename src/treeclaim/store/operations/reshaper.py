@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replaces inventories of several providers and claims of several consumers at once (contract page 75)."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
@@ -18,7 +18,12 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.inventories import InventoryWriter
-from treeclaim.store.operations.providers.part_writer import Target, WriteRules, raise_first
+from treeclaim.store.operations.providers.part_writer import (
+    Target,
+    WriteRules,
+    inventories_in,
+    raise_first,
+)
 
 _RULES = WriteRules(least_capacity=None, rewrites_equal=True)
 
@@ -39,9 +44,9 @@ def reshape(
         AllocationProviderNotFoundError, ResourceClassNotFoundError, InventoryMissingError,
         UnitConstraintError, CapacityExceededError, InventoryInUseError, ConsumptionError.
     """
-    request = ClaimRequest(claims, is_reshape=True)
-    locked, providers = _lock(transaction, reshaped, request)
-    writer = InventoryWriter(transaction, _targets(reshaped, providers), _RULES)
+    locked, targets = _lock(transaction, reshaped, ClaimRequest(claims, is_reshape=True))
+    providers = [target.row for target in targets]
+    writer = InventoryWriter(transaction, targets, _RULES)
     problems: list[EntryFault] = []
     writer.look_up(problems)
     raise_first(problems)
@@ -49,11 +54,7 @@ def reshape(
     writer.judge_consumption(problems)
     raise_first(problems)
     writer.insert_and_update()
-    nonempty = [
-        provider
-        for provider, reshaped_inventory in zip(providers, reshaped, strict=True)
-        if reshaped_inventory.inventories
-    ]
+    nonempty = [target.row for target in targets if target.entry.values[INVENTORIES.name]]
     raise_generations(transaction, nonempty, {provider.id: 1 for provider in nonempty})
     locked.is_consuming |= writer.states_consumption
     claim_writes.write(transaction, locked)
@@ -70,7 +71,7 @@ def reshape(
 
 def _lock(
     transaction: WriteTransaction, reshaped: Sequence[ReshapedInventory], request: ClaimRequest
-) -> tuple[LockedClaims, list[LockedProvider]]:
+) -> tuple[LockedClaims, list[Target]]:
     """Lock the consumers and providers of a reshape; return the claims, and the reshaped providers."""
     locked: list[LockedClaims] = []
 
@@ -80,42 +81,20 @@ def _lock(
         locked.append(lock_claims(transaction, [request], provider_uuids=named, provider_ids=ids))
         return locked[0].providers.values()
 
-    stock = [
-        new for reshaped_inventory in reshaped for new in reshaped_inventory.inventories.values()
+    entries = [
+        BatchEntry(new.provider_uuid, None, values={INVENTORIES.name: new.inventories})
+        for new in reshaped
     ]
-    uuids = [reshaped_inventory.provider_uuid for reshaped_inventory in reshaped]
+    uuids = [new.provider_uuid for new in reshaped]
+    stock = list(inventories_in(entries))
     providers = consumption.lock_all(transaction, uuids, stock, lock_providers_and_claims)
-    _require_current(reshaped, providers)
+    for new in reshaped:
+        if new.provider_uuid not in providers:
+            raise ProviderNotFoundError(new.provider_uuid)
+        require_generation(providers[new.provider_uuid], new.generation)
     locked[0].raise_refusal()
     claim_writes.require_providers(locked[0], request)
-    return locked[0], [providers[uuid] for uuid in uuids]
-
-
-def _targets(
-    reshaped: Sequence[ReshapedInventory], providers: Sequence[LockedProvider]
-) -> list[Target]:
-    return [
-        Target(
-            index,
-            BatchEntry(
-                provider.uuid, None, values={INVENTORIES.name: reshaped_inventory.inventories}
-            ),
-            provider.uuid,
-            provider,
-            is_new=False,
-        )
-        for index, (reshaped_inventory, provider) in enumerate(
-            zip(reshaped, providers, strict=True)
-        )
+    return locked[0], [
+        Target(index, entry, uuid, providers[uuid], is_new=False)
+        for index, (uuid, entry) in enumerate(zip(uuids, entries, strict=True))
     ]
-
-
-def _require_current(
-    reshaped: Sequence[ReshapedInventory], providers: Mapping[str, LockedProvider]
-) -> None:
-    for reshaped_inventory in reshaped:
-        if reshaped_inventory.provider_uuid not in providers:
-            raise ProviderNotFoundError(reshaped_inventory.provider_uuid)
-        require_generation(
-            providers[reshaped_inventory.provider_uuid], reshaped_inventory.generation
-        )
