@@ -59,9 +59,9 @@ REASONS = {
     errors.InventoryMissingError: "no inventory",
     errors.InventoryInUseError: "in use",
     errors.ConsumerGenerationConflictError: "generation",
-    errors.AllocationsNotFoundError: "nothing",
+    errors.NotFoundError: "nothing",
     extension_errors.ConsumerExistsError: "exists",
-    extension_errors.HoldMisusedError: "misused",
+    errors.InvalidValueError: "misused",
 }
 
 

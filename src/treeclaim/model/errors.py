@@ -206,20 +206,6 @@ class PreferredTraitsNotFoundError(TraitsNotFoundError):
     """Preferred or avoided traits of a group do not exist."""
 
 
-class TraitInUseError(TreeclaimError):
-    """A trait of some provider cannot be deleted."""
-
-    message = "The trait {name} is in use by a resource provider."
-    name: str
-
-
-class StandardTraitError(TreeclaimError):
-    """A standard trait cannot be deleted."""
-
-    message = "Cannot delete standard trait {name}."
-    name: str
-
-
 class ConsumerGenerationConflictError(TreeclaimError):
     """The consumer's generation is not that of the request; None stands for a new consumer."""
 
@@ -294,13 +280,6 @@ class ConcurrentChangeError(TreeclaimError):
     )
 
 
-class AllocationsNotFoundError(TreeclaimError):
-    """The consumer has no allocations."""
-
-    message = "No allocations for consumer '{consumer_uuid}'"
-    consumer_uuid: str
-
-
 class SearchGivenUpError(TreeclaimError):
     """A search took longer than the operator allows."""
 
@@ -364,12 +343,20 @@ class SearchTooLargeError(TreeclaimError):
     megabytes: int
 
 
+class NotFoundError(TreeclaimError):
+    """A named object does not exist, or a consumer has no allocations; the text says which."""
+
+
+class ConflictError(TreeclaimError):
+    """A write contradicts what is stored; the text says how."""
+
+
 class SchemaRevisionError(TreeclaimError):
     """The database is at another schema revision than this program understands."""
 
 
 class InvalidValueError(TreeclaimError):
-    """A value that the database cannot hold, such as a text with a NUL character."""
+    """A call contains a value that it must not have; the text says which and why."""
 
 
 class PolicyFileError(TreeclaimError):

@@ -39,22 +39,6 @@ class ConditionedError(TreeclaimError):
         )
 
 
-class ConditionNotFoundError(TreeclaimError):
-    """A provider has no condition with this key."""
-
-    message = "Resource provider {provider_uuid} has no condition {key}."
-    provider_uuid: str
-    key: str
-
-
-class ConditionsFullError(TreeclaimError):
-    """A provider has the greatest number of conditions."""
-
-    message = "Resource provider {provider_uuid} has {limit} conditions already."
-    provider_uuid: str
-    limit: int
-
-
 class HoldRefusedError(TreeclaimError):
     """A hold from which a write draws does not exist, or excludes the consumer's project.
 
@@ -84,17 +68,6 @@ class ConsumerExistsError(TreeclaimError):
             f"Consumer {self.consumers[0]} exists: what holds something cannot become a hold, nor a "
             "hold another consumer."
         )
-
-
-class HoldMisusedError(TreeclaimError):
-    """A write uses a hold in a way that holds do not allow."""
-
-
-class MixNotFoundError(TreeclaimError):
-    """No mix has this name; the name is valid."""
-
-    message = "No mix named {name} found."
-    name: str
 
 
 class MixesFullError(TreeclaimError):

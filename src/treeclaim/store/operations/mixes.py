@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from treeclaim.model.extension.errors import MixesFullError, MixNotFoundError
+from treeclaim.model.errors import NotFoundError
+from treeclaim.model.extension.errors import MixesFullError
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -47,9 +48,9 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
 
 
 def delete(transaction: WriteTransaction, name: str) -> None:
-    """Delete a mix; raise `MixNotFoundError` for an unknown name."""
+    """Delete a mix; raise `NotFoundError` for an unknown name."""
     if not transaction.execute(_DELETE, old_name=name).rowcount:
-        raise MixNotFoundError(name)
+        raise NotFoundError(f"No mix named {name} found.")
 
 
 def load_texts(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:

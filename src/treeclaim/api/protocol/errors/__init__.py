@@ -131,11 +131,6 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     query.InvalidQueryError: _BAD_REQUEST,
     query.QueryError: _BAD_REQUEST,
     batch.BatchForbiddenError: ErrorRule(HTTPStatus.FORBIDDEN),
-    batch.NamelessError: _BAD_REQUEST,
-    batch.RepeatedProviderError: _BAD_REQUEST,
-    batch.UnknownNameError: _BAD_REQUEST,
-    model.TraitInUseError: _CONFLICT,
-    model.StandardTraitError: _BAD_REQUEST,
     model.ConsumerGenerationConflictError: _conflict(
         CONCURRENT_UPDATE, "consumer_generation", "uuid=consumer_uuid expected given"
     ),
@@ -144,16 +139,13 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     model.UnitConstraintError: _conflict(UNDEFINED, "amount_unit", _CLASS + " requested" + _UNITS),
     model.CapacityExceededError: _conflict(UNDEFINED, "over_capacity", _CLASS + " requested free"),
     model.ConcurrentChangeError: _conflict(CONCURRENT_UPDATE, "retries_exhausted"),
-    model.AllocationsNotFoundError: _NOT_FOUND,
+    model.NotFoundError: _NOT_FOUND,
+    model.ConflictError: _CONFLICT,
     extension.ConditionedError: _conflict(
         UNDEFINED, "condition", "provider=provider_uuid key reason"
     ),
-    extension.ConditionNotFoundError: _NOT_FOUND,
-    extension.ConditionsFullError: _CONFLICT,
     extension.HoldRefusedError: _conflict(HOLD, "hold", "uuid reason"),
     extension.ConsumerExistsError: _conflict(CONSUMER_EXISTS),
-    extension.HoldMisusedError: _BAD_REQUEST,
-    extension.MixNotFoundError: _NOT_FOUND,
     extension.MixesFullError: _conflict(MIXES),
     model.SearchGivenUpError: _BAD_REQUEST,
     model.SearchTooLargeError: _BAD_REQUEST,

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     DuplicateProviderError,
+    InvalidValueError,
     ProviderGenerationConflictError,
     TreeclaimError,
 )
@@ -91,27 +92,6 @@ class BatchRefusedError(TreeclaimError):
         return "\n".join(
             f"providers[{problem.index}]: {problem.error}" for problem in self.problems
         )
-
-
-class RepeatedProviderError(TreeclaimError):
-    """Two entries name the same provider."""
-
-    message = "It is the same provider as providers[{index}]."
-    index: int
-
-
-class UnknownNameError(TreeclaimError):
-    """An entry without a uuid names no provider."""
-
-    message = "No resource provider with name {name} found; a new one needs a uuid."
-    name: str
-
-
-class NamelessError(TreeclaimError):
-    """A new provider without a name."""
-
-    message = "A resource provider's name is required: {uuid} does not exist."
-    uuid: str
 
 
 class BatchForbiddenError(TreeclaimError):
@@ -210,9 +190,11 @@ def sound_targets(
     first: dict[str, int] = {}
     for index, (entry, uuid) in enumerate(zip(entries, uuids_of(entries, holders), strict=True)):
         if uuid is None:
-            problems.append(EntryFault(index, UnknownNameError(entry.name or "")))
+            text = f"No resource provider with name {entry.name} found; a new one needs a uuid."
+            problems.append(EntryFault(index, InvalidValueError(text)))
         elif first.setdefault(uuid, index) != index:
-            problems.append(EntryFault(index, RepeatedProviderError(first[uuid])))
+            text = f"It is the same provider as providers[{first[uuid]}]."
+            problems.append(EntryFault(index, InvalidValueError(text)))
         else:
             candidate_targets.append(Target(index, entry, uuid, rows.get(uuid), uuid not in rows))
     taken_names = _taken_names(candidate_targets, holders)
@@ -241,7 +223,9 @@ def _wrong(target: Target[Row], taken_names: AbstractSet[str]) -> TreeclaimError
     if entry.name in taken_names and (target.is_new or target.is_renamed):
         return DuplicateProviderError(name=entry.name)
     if target.provider is None and entry.name is None:
-        return NamelessError(target.uuid)
+        return InvalidValueError(
+            f"A resource provider's name is required: {target.uuid} does not exist."
+        )
     actual = None if target.provider is None else target.provider.generation
     if entry.generation is not None and entry.generation != actual:
         return ProviderGenerationConflictError(target.uuid, actual=actual, given=entry.generation)

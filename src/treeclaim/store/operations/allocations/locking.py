@@ -9,8 +9,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, Omission
-from treeclaim.model.errors import AllocationsNotFoundError, TreeclaimError
-from treeclaim.model.extension.errors import ConsumerExistsError, HoldMisusedError
+from treeclaim.model.errors import InvalidValueError, NotFoundError, TreeclaimError
+from treeclaim.model.extension.errors import ConsumerExistsError
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import NewAllocation
@@ -230,7 +230,8 @@ def _refuse_by_holdings(locked: LockedClaims) -> None:
             holds_something = claim.consumer_uuid in locked.current.by_consumer
             is_hold = claim.consumer_uuid in locked.holds.book.original_holds
             if request.is_release and not (holds_something or is_hold):
-                locked_request.refusal = AllocationsNotFoundError(claim.consumer_uuid)
+                text = f"No allocations for consumer '{claim.consumer_uuid}'"
+                locked_request.refusal = NotFoundError(text)
             elif request.is_placement and (holds_something or is_hold):
                 locked_request.refusal = PlacedMeanwhileError()
             elif locked_request.refusal is None:
@@ -246,14 +247,14 @@ def _find_misuse(
     if claim.hold is not None:
         return ConsumerExistsError([uuid]) if holds_something and not is_hold else None
     if is_hold and claim.from_holds:
-        return HoldMisusedError(f"Consumer {uuid} is a hold, which draws from nothing.")
+        return InvalidValueError(f"Consumer {uuid} is a hold, which draws from nothing.")
     if not claim.knows_holds:
         return None
     if is_hold:
         keeps_type = claim.consumer_type in {HOLD_TYPE, Omission.OMITTED}
         return None if keeps_type else ConsumerExistsError([uuid])
     if claim.consumer_type == HOLD_TYPE and claim.allocations:
-        return HoldMisusedError(
+        return InvalidValueError(
             f"Consumer {uuid} is no hold and cannot have the type {HOLD_TYPE}: 'hold' makes one."
         )
     return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from treeclaim.model.errors import StandardTraitError, TraitInUseError, TraitsNotFoundError
+from treeclaim.model.errors import ConflictError, InvalidValueError, TraitsNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -45,15 +45,17 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     """Delete a custom trait (section 5).
 
     Raises:
-        TraitsNotFoundError, StandardTraitError, TraitInUseError.
+        TraitsNotFoundError: for an unknown trait.
+        InvalidValueError: for a standard trait.
+        ConflictError: if a provider has the trait.
     """
     trait = find_traits(transaction, [name]).get(name)
     if trait is None:
         raise TraitsNotFoundError([name])
     if not name.startswith(CUSTOM_PREFIX):
-        raise StandardTraitError(name)
+        raise InvalidValueError(f"Cannot delete standard trait {name}.")
     if transaction.row(_USED, trait_id=trait.id) is not None:
-        raise TraitInUseError(name)
+        raise ConflictError(f"The trait {name} is in use by a resource provider.")
     if transaction.execute(_DELETE, trait_id=trait.id).rowcount != 1:
         # Another transaction has deleted it.
         raise RetryTransactionError

@@ -12,8 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.extension.errors import ConditionNotFoundError, ConditionsFullError
+from treeclaim.model.errors import ConflictError, NotFoundError, ProviderNotFoundError
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import MOST_CONDITIONS, Condition
 from treeclaim.store.database.systems import read_clock
@@ -61,7 +60,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 
     Raises:
         ProviderNotFoundError.
-        ConditionsFullError: if the provider has `MOST_CONDITIONS` other conditions.
+        ConflictError: if the provider has `MOST_CONDITIONS` other conditions.
     """
     place = _place(transaction, provider_uuid)
     _lock_below(transaction, place)
@@ -76,7 +75,9 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
         if other.key != condition.key and not other.has_ended(now)
     ]
     if len(other_conditions) >= MOST_CONDITIONS:
-        raise ConditionsFullError(provider_uuid, MOST_CONDITIONS)
+        raise ConflictError(
+            f"Resource provider {provider_uuid} has {MOST_CONDITIONS} conditions already."
+        )
     if condition.key in present:
         transaction.execute(_DELETE, provider_id=place.id, key=condition.key)
     transaction.execute(
@@ -108,13 +109,14 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
     """Delete a condition of a provider.
 
     Raises:
-        ProviderNotFoundError, ConditionNotFoundError.
+        ProviderNotFoundError: if the provider does not exist.
+        NotFoundError: if it has no such condition.
     """
     provider = lock_provider(transaction, provider_uuid)
     now = read_clock(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=provider.id)
     if not any(row.name == key and not read_condition(row).has_ended(now) for row in rows):
-        raise ConditionNotFoundError(provider_uuid, key)
+        raise NotFoundError(f"Resource provider {provider_uuid} has no condition {key}.")
     transaction.execute(_DELETE, provider_id=provider.id, key=key)
     transaction.touch_providers([provider.id], Part.CONDITIONS)
 
