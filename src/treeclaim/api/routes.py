@@ -3,62 +3,18 @@
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import NamedTuple
 
+from treeclaim.api import resources
 from treeclaim.api.protocol.operations import Operation, list_operations
-from treeclaim.api.resources import (
-    aggregates,
-    classes,
-    reshaper,
-    root,
-    traits,
-    usages,
-)
-from treeclaim.api.resources.allocations import operations as allocations
-from treeclaim.api.resources.candidates import operations as candidates
-from treeclaim.api.resources.extension import (
-    audit,
-    changes,
-    consumers,
-    flavors,
-    holds,
-    mixes,
-    provider_batch,
-    provider_list,
-    provider_parts,
-    totals,
-)
-from treeclaim.api.resources.inventories import operations as inventories
-from treeclaim.api.resources.placing import operations as placing
-from treeclaim.api.resources.planning import moves, survival
-from treeclaim.api.resources.providers import operations as providers
 
-OPERATIONS = list_operations(
-    root,
-    providers,
-    inventories,
-    aggregates,
-    traits,
-    classes,
-    allocations,
-    usages,
-    candidates,
-    placing,
-    survival,
-    moves,
-    reshaper,
-    provider_parts,
-    provider_list,
-    provider_batch,
-    consumers,
-    holds,
-    totals,
-    changes,
-    audit,
-    mixes,
-    flavors,
-)
-"""All operations of the service; a new noun adds a line."""
+for module in walk_packages(resources.__path__, f"{resources.__name__}."):
+    import_module(module.name)
+
+OPERATIONS = list_operations()
+"""All operations of the service: those that the modules of `resources` declare."""
 
 
 class Route(NamedTuple):

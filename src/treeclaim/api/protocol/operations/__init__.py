@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from http import HTTPStatus
-from types import ModuleType
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from treeclaim.api.admission import WaitKind
@@ -42,8 +42,8 @@ _SECTION = re.compile(r" \((?:contract |page |section)[^)]*\)")
 
 Handler = TypeVar("Handler", bound=Callable[..., Answer])
 
-_declared: dict[str, list["Operation"]] = {}
-"""The operations of each module, in order."""
+_declared: list["Operation"] = []
+"""All operations, in the order of their declaration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
         summary = _SECTION.sub("", (handler.__doc__ or "").split("\n", 1)[0])
         answer = _with_parameters(handler, readers) if readers else handler
         declared = Operation(method, path, answer, summary=summary, **attributes)
-        _declared.setdefault(handler.__module__, []).append(declared)
+        _declared.append(declared)
         return handler
 
     return declare
@@ -231,6 +231,6 @@ def _with_parameters(
     return answer
 
 
-def list_operations(*modules: ModuleType) -> tuple[Operation, ...]:
-    """Return the operations of modules, in order."""
-    return tuple(declared for module in modules for declared in _declared[module.__name__])
+def list_operations() -> tuple[Operation, ...]:
+    """Return all operations that imported modules declare, in order of their paths."""
+    return tuple(sorted(_declared, key=attrgetter("path")))
