@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import UNKNOWN_TYPE
+from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, seconds
 from treeclaim.store.reading.allocations import newest
@@ -36,12 +37,11 @@ class ConsumerFilter:
     A single allocation of the consumer must pass all filters of providers and classes.
 
     Attributes:
-        providers: UUIDs of providers.
+        provider: UUIDs of providers.
         in_tree: UUIDs of providers, in whose trees the provider must be.
-        member_of: Sets of aggregates; the provider itself is a member of one aggregate of each set.
-        forbidden_aggregates: Aggregates without the provider itself.
-        classes: Names of resource classes.
-        consumers: UUIDs, lower-case and dashed.
+        member_of: Conditions on the aggregates of the provider itself.
+        resource_class: Names of resource classes.
+        consumer: UUIDs with dashes.
         project_id, user_id: Owners.
         consumer_type: Name, or `UNKNOWN_TYPE`.
         created_since: The earliest creation of the record, naive UTC.
@@ -49,12 +49,11 @@ class ConsumerFilter:
         limit: Most consumers.
     """
 
-    providers: Sequence[str]
+    provider: Sequence[str]
     in_tree: Sequence[str]
-    member_of: Sequence[frozenset[str]]
-    forbidden_aggregates: frozenset[str]
-    classes: Sequence[str]
-    consumers: Sequence[str]
+    member_of: ProviderConditions
+    resource_class: Sequence[str]
+    consumer: Sequence[str]
     project_id: str | None
     user_id: str | None
     consumer_type: str | None
@@ -121,7 +120,7 @@ def load_consumer_page(transaction: ReadTransaction, consumer_filter: ConsumerFi
     Raises:
         ResourceClassNotFoundError: for the first unknown class.
     """
-    _require_classes(transaction, consumer_filter.classes)
+    _require_classes(transaction, consumer_filter.resource_class)
     owners, next_after = load_owners(
         transaction, _narrow(consumer_filter), consumer_filter.after, consumer_filter.limit
     )
@@ -168,8 +167,9 @@ def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None
 
 def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
     statement = OWNED.where(consumers.c.uuid.in_(_records(consumer_filter)))
-    if consumer_filter.consumers:
-        statement = statement.where(consumers.c.uuid.in_(consumer_filter.consumers))
+    if consumer_filter.consumer:
+        uuids = [uuid.lower() for uuid in consumer_filter.consumer]
+        statement = statement.where(consumers.c.uuid.in_(uuids))
     if consumer_filter.project_id is not None:
         statement = statement.where(projects.c.external_id == consumer_filter.project_id)
     if consumer_filter.user_id is not None:
@@ -188,15 +188,15 @@ def _records(record_filter: ConsumerFilter) -> sa.Select[Any]:
     provider = allocations.c.resource_provider_id
     statement = sa.select(allocations.c.consumer_id)
     statement = statement.where(
-        *at_providers(provider, record_filter.providers, record_filter.in_tree)
+        *at_providers(provider, record_filter.provider, record_filter.in_tree)
     )
-    for aggregates in record_filter.member_of:
+    for aggregates in record_filter.member_of.member_of:
         statement = statement.where(provider.in_(_members(aggregates)))
-    if record_filter.forbidden_aggregates:
-        statement = statement.where(provider.not_in(_members(record_filter.forbidden_aggregates)))
-    if record_filter.classes:
+    if forbidden := record_filter.member_of.forbidden_aggregates:
+        statement = statement.where(provider.not_in(_members(forbidden)))
+    if record_filter.resource_class:
         ids = sa.select(resource_classes.c.id).where(
-            resource_classes.c.name.in_(record_filter.classes)
+            resource_classes.c.name.in_(record_filter.resource_class)
         )
         statement = statement.where(allocations.c.resource_class_id.in_(ids))
     return statement

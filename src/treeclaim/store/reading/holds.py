@@ -199,7 +199,7 @@ class HoldFilter:
     Attributes:
         project_id: The project of the hold.
         drawable_by: A project with the right to draw.
-        providers: UUIDs of providers; the hold has amounts or draws at one of them.
+        provider: UUIDs of providers; the hold has amounts or draws at one of them.
         in_tree: UUIDs of providers; the hold has amounts or draws in the tree of one of them.
         until_before: Upper bound of its end, naive UTC.
         after: UUID after which the page begins; empty for the first page.
@@ -208,7 +208,7 @@ class HoldFilter:
 
     project_id: str | None
     drawable_by: str | None
-    providers: Sequence[str]
+    provider: Sequence[str]
     in_tree: Sequence[str]
     until_before: datetime | None
     after: str
@@ -256,7 +256,7 @@ def _narrow(hold_filter: HoldFilter) -> sa.Select[Any]:
     somewhere = [
         consumers.c.uuid.in_(
             sa.select(uuid).where(
-                *at_providers(provider, hold_filter.providers, hold_filter.in_tree)
+                *at_providers(provider, hold_filter.provider, hold_filter.in_tree)
             )
         )
         for uuid, provider in (

@@ -34,24 +34,6 @@ class ConsumersQuery(lists.ListQuery):
     include: Literal["requests"] | None = None
     created_since: Time | None = None
 
-    @property
-    def consumer_filter(self) -> ConsumerFilter:
-        """Return the filter of consumers."""
-        return ConsumerFilter(
-            providers=self.provider,
-            in_tree=self.in_tree,
-            member_of=self.member_of.member_of,
-            forbidden_aggregates=self.member_of.forbidden_aggregates,
-            classes=self.resource_class,
-            consumers=[uuid.lower() for uuid in self.consumer],
-            project_id=self.project_id,
-            user_id=self.user_id,
-            consumer_type=self.consumer_type,
-            created_since=self.created_since,
-            after=self.after(_KIND),
-            limit=self.limit,
-        )
-
 
 CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
 
@@ -64,7 +46,7 @@ CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
 )
 def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
     """List consumers in bulk, with everything that they hold."""
-    consumer_filter = query.consumer_filter
+    consumer_filter = query.to_filter(ConsumerFilter, _KIND)
     has_requests = query.include is not None
 
     def read(transaction: ReadTransaction) -> tuple[Page, ConsumerDetails]:

@@ -66,16 +66,7 @@ UPDATED: Shape = {"updated": int, "unknown": [str]}
 )
 def list_holds(call: Call, query: HoldListQuery) -> Answer:
     """List holds, with what they hold and what is drawn from them."""
-    hold_filter = HoldFilter(
-        project_id=query.project_id,
-        drawable_by=query.drawable_by,
-        providers=query.provider,
-        in_tree=query.in_tree,
-        until_before=query.until_before,
-        after=query.after(_KIND),
-        limit=query.limit,
-    )
-
+    hold_filter = query.to_filter(HoldFilter, _KIND)
     # Read before the snapshot, which therefore has everything up to it.
     cursor = call.services.store.cursor()
     holds, next_after = call.services.store.read(load_hold_page, hold_filter)

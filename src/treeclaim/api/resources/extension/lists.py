@@ -8,7 +8,8 @@ in the order of the list, so it is on exactly one page.
 import base64
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any
+from inspect import get_annotations
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import Field, WithJsonSchema
@@ -25,6 +26,8 @@ from treeclaim.model.names import quote_value
 from treeclaim.model.request import ProviderConditions
 
 _GREATEST_ID = 2**63 - 1
+
+Filter = TypeVar("Filter")
 
 
 class ListQuery(Body):
@@ -64,6 +67,11 @@ class ListQuery(Body):
         if not (key.isascii() and key.isdigit() and len(key) <= len(str(_GREATEST_ID))):
             raise self.unreadable_marker()
         return min(int(key), _GREATEST_ID)
+
+    def to_filter(self, make: type[Filter], kind: str) -> Filter:
+        """Return a filter of the store, whose fields have the names of the parameters, and `after`."""
+        values = {**dict(self), "after": self.after(kind)}
+        return make(**{name: values[name] for name in get_annotations(make)})
 
     def unreadable_marker(self) -> ApiError:
         """Return the 400 for the marker."""
