@@ -16,7 +16,7 @@ from treeclaim.client import (
     LostConnectionError,
     UnsupportedFeatureError,
 )
-from treeclaim.model.microversions import ExtensionFeature
+from treeclaim.model.microversions import EXTENSION_MINOR
 
 HOST = str(uuid.UUID(int=1))
 WHO = {"project_id": "p", "user_id": "u"}
@@ -87,7 +87,7 @@ def test_server_with_too_old_version_is_refused(adapter):
 
 
 def test_extension_header_is_sent_when_needed(client):
-    assert client.extension == ExtensionFeature.ALL
+    assert client.extension == EXTENSION_MINOR
     assert client.explain("resources=VCPU:100")["feasible"] is False
     assert client.candidates("resources=VCPU:3&can_split=VCPU")["allocation_requests"]
 

@@ -20,7 +20,7 @@ from treeclaim.client.retry import Patience, is_outcome_unknown, is_repeatable
 from treeclaim.client.session import BATCH, make_adapter, make_session, query_string, send
 from treeclaim.model import microversions
 from treeclaim.model.claim import HOLD_TYPE
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.microversions import EXTENSION_MINOR, EXTENSION_VERSION, Feature
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
@@ -97,7 +97,7 @@ class Client:
             )
         response = self.send("GET", "/treeclaim", {})
         try:
-            return min(_highest_minor(response), ExtensionFeature.ALL)
+            return min(_highest_minor(response), EXTENSION_MINOR)
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -112,7 +112,7 @@ class Client:
         """
         if self.extension is None:
             raise UnsupportedFeatureError(
-                f"{feature} needs treeclaim 1.{ExtensionFeature.ALL}, but the server has "
+                f"{feature} needs treeclaim {EXTENSION_VERSION}, but the server has "
                 f"placement 1.{_LATEST} only"
             )
 

@@ -9,7 +9,7 @@ import orjson
 
 from treeclaim.client.session import escape_url
 from treeclaim.model.flavors import Flavor, parameters_of
-from treeclaim.model.microversions import ExtensionFeature
+from treeclaim.model.microversions import Feature
 from treeclaim.model.query.parameters import parameter_named
 
 
@@ -51,7 +51,7 @@ class CandidateQuery:
             name
             for name, _ in self.parameters
             if (parameter := parameter_named(name)) is not None
-            and isinstance(parameter.since, ExtensionFeature)
+            and parameter.since is Feature.EXTENSION
         ]
 
 

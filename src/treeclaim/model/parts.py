@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, Generic, TypeVar, cast
 
-from treeclaim.model.microversions import ExtensionFeature, Feature
 from treeclaim.model.provider import Attributes, same_attributes
 
 Value = TypeVar("Value")
@@ -62,7 +61,7 @@ class ProviderPart(Generic[Value]):
         single: The noun for a single entry.
         news_part: The part of the change feed that changes with it.
         read_rule, write_rule: The policy rules of its own URL, which apply to bulk operations too.
-        since: The feature that added its own URL; None if it always existed.
+        is_extension: Whether its own URL belongs to the extension.
     """
 
     name: str
@@ -70,7 +69,7 @@ class ProviderPart(Generic[Value]):
     news_part: Part
     read_rule: str
     write_rule: str
-    since: Feature | ExtensionFeature | None = None
+    is_extension: bool = False
 
     @property
     def empty(self) -> Value:
@@ -85,11 +84,6 @@ class ProviderPart(Generic[Value]):
         """Return this part's value among those of several parts; if it is left out, an empty one."""
         value: Value = values.get(self.name, self.empty)
         return value
-
-    @property
-    def is_extension(self) -> bool:
-        """Return whether its own URL belongs to the extension."""
-        return isinstance(self.since, ExtensionFeature)
 
     def path(self, provider_uuid: str) -> str:
         """Return its own URL at a provider."""
@@ -158,7 +152,6 @@ TRAITS = Names(
     Part.TRAITS,
     "placement:resource_providers:traits:list",
     "placement:resource_providers:traits:update",
-    since=Feature.TRAITS,
 )
 AGGREGATES = Names(
     "aggregates",
@@ -166,7 +159,6 @@ AGGREGATES = Names(
     Part.AGGREGATES,
     "placement:resource_providers:aggregates:list",
     "placement:resource_providers:aggregates:update",
-    since=Feature.AGGREGATES,
 )
 
 ATTRIBUTES = NamedValues(
@@ -175,7 +167,7 @@ ATTRIBUTES = NamedValues(
     Part.ATTRIBUTES,
     "placement:resource_providers:show",
     "treeclaim:attributes:update",
-    since=ExtensionFeature.ALL,
+    is_extension=True,
 )
 
 LINKED_PARTS: Sequence[Names] = (TRAITS, AGGREGATES)
@@ -190,7 +182,7 @@ CONDITIONS: ProviderPart[Mapping[str, Any]] = ProviderPart(
     Part.CONDITIONS,
     "placement:resource_providers:show",
     "treeclaim:conditions:update",
-    since=ExtensionFeature.ALL,
+    is_extension=True,
 )
 
 SHOWN_LINKS: Sequence[ProviderPart[Any]] = (*LINKED_PARTS, CONDITIONS)

@@ -10,10 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from treeclaim.model.microversions import ExtensionFeature, Feature
-
-Since = Feature | ExtensionFeature
-"""A feature that brought a parameter, or that it may come again."""
+from treeclaim.model.microversions import Feature
 
 
 class Grammar(Enum):
@@ -91,12 +88,12 @@ class QueryParameter:
     """
 
     name: str
-    since: Since
+    since: Feature
     grammar: Grammar
     help: str
     of_group: bool = False
     repeated: Repetition = Repetition.ALL_COUNT
-    repeated_since: Since | None = None
+    repeated_since: Feature | None = None
     extended_grammar: Grammar | None = None
     choices: tuple[str, ...] = ()
     flavor_items: str | None = None
@@ -108,7 +105,7 @@ class QueryParameter:
         return self.extended_grammar or self.grammar
 
 
-_EXTENSION = ExtensionFeature.ALL
+_EXTENSION = Feature.EXTENSION
 
 QUERY_PARAMETERS = (
     QueryParameter(
