@@ -56,7 +56,19 @@ def _restore(
     return error
 
 
-class ProviderNotFoundError(TreeclaimError):
+class NotFoundError(TreeclaimError):
+    """A named object does not exist, or a consumer has no allocations; the text says which."""
+
+
+class ConflictError(TreeclaimError):
+    """A write contradicts what is stored; the text says how."""
+
+
+class InvalidValueError(TreeclaimError):
+    """A call contains a value that it must not have; the text says which and why."""
+
+
+class ProviderNotFoundError(NotFoundError):
     """No provider has this uuid."""
 
     message = "No resource provider with uuid {uuid} found."
@@ -78,7 +90,7 @@ class DuplicateProviderError(TreeclaimError):
         return f"Conflicting resource provider {', '.join(conflicting_values)} already exists."
 
 
-class InvalidParentError(TreeclaimError):
+class InvalidParentError(InvalidValueError):
     """A provider cannot have this parent; the text is the contract's phrase."""
 
 
@@ -119,7 +131,7 @@ class ProviderGenerationConflictError(TreeclaimError):
     given: int
 
 
-class InventoryNotFoundError(TreeclaimError):
+class InventoryNotFoundError(NotFoundError):
     """The provider has no inventory of the class."""
 
     message = "No inventory of class {resource_class} for {provider_uuid}"
@@ -151,7 +163,7 @@ class InventoryInUseError(TreeclaimError):
     by: tuple[str, str] | None = None
 
 
-class CapacityTooSmallError(TreeclaimError):
+class CapacityTooSmallError(InvalidValueError):
     """The reserved part leaves less capacity than the microversion allows."""
 
     resource_class: str
@@ -167,35 +179,35 @@ class CapacityTooSmallError(TreeclaimError):
         )
 
 
-class ResourceClassNotFoundError(TreeclaimError):
+class ResourceClassNotFoundError(NotFoundError):
     """No resource class has this name."""
 
     message = "No such resource class {name}."
     name: str
 
 
-class ResourceClassExistsError(TreeclaimError):
+class ResourceClassExistsError(ConflictError):
     """The name belongs to another resource class."""
 
     message = "Resource class {name} already exists."
     name: str
 
 
-class ResourceClassInUseError(TreeclaimError):
+class ResourceClassInUseError(ConflictError):
     """A class with inventories cannot be deleted."""
 
     message = "Cannot delete resource class {name}. Class is in use in inventory."
     name: str
 
 
-class StandardResourceClassError(TreeclaimError):
+class StandardResourceClassError(InvalidValueError):
     """A standard class can be neither renamed nor deleted."""
 
     message = "Resource class {name} is a standard one."
     name: str
 
 
-class TraitsNotFoundError(TreeclaimError):
+class TraitsNotFoundError(InvalidValueError):
     """Traits do not exist."""
 
     message = "No such trait(s): {names}."
@@ -219,7 +231,7 @@ class ConsumerGenerationConflictError(TreeclaimError):
         return f"consumer generation conflict - expected {expected} but got {self.given}"
 
 
-class AllocationProviderNotFoundError(TreeclaimError):
+class AllocationProviderNotFoundError(InvalidValueError):
     """A claim names a provider that does not exist."""
 
     message = "Allocation for resource provider '{uuid}' that does not exist."
@@ -280,7 +292,7 @@ class ConcurrentChangeError(TreeclaimError):
     )
 
 
-class SearchGivenUpError(TreeclaimError):
+class SearchGivenUpError(InvalidValueError):
     """A search took longer than the operator allows."""
 
     message = (
@@ -332,7 +344,7 @@ class ClientGoneError(TreeclaimError):
     message = "The client has closed the connection."
 
 
-class SearchTooLargeError(TreeclaimError):
+class SearchTooLargeError(InvalidValueError):
     """A search took more memory than one question may."""
 
     message = (
@@ -343,20 +355,8 @@ class SearchTooLargeError(TreeclaimError):
     megabytes: int
 
 
-class NotFoundError(TreeclaimError):
-    """A named object does not exist, or a consumer has no allocations; the text says which."""
-
-
-class ConflictError(TreeclaimError):
-    """A write contradicts what is stored; the text says how."""
-
-
 class SchemaRevisionError(TreeclaimError):
     """The database is at another schema revision than this program understands."""
-
-
-class InvalidValueError(TreeclaimError):
-    """A call contains a value that it must not have; the text says which and why."""
 
 
 class PolicyFileError(TreeclaimError):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of queries for allocation candidates."""
 
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.errors import InvalidValueError, TreeclaimError
 
 
-class InvalidQueryError(TreeclaimError):
+class InvalidQueryError(InvalidValueError):
     """A query cannot be parsed.
 
     Attributes:
@@ -31,7 +31,7 @@ def repeated_parameter(parameter: str) -> InvalidQueryError:
     return InvalidQueryError(text, "duplicate_key", parameter)
 
 
-class QueryError(TreeclaimError):
+class QueryError(InvalidValueError):
     """A query of a call has a name that does not exist.
 
     Attributes:

@@ -97,9 +97,6 @@ def _attribute(value: Any, path: str) -> Any:
 
 
 _conflict = partial(ErrorRule, HTTPStatus.CONFLICT)
-_CONFLICT = _conflict()
-_BAD_REQUEST = ErrorRule(HTTPStatus.BAD_REQUEST)
-_NOT_FOUND = ErrorRule(HTTPStatus.NOT_FOUND)
 _UNAVAILABLE = ErrorRule(HTTPStatus.SERVICE_UNAVAILABLE)
 
 _CLASS = "provider=provider_uuid resource_class"
@@ -107,55 +104,41 @@ _FIRST_CLASS = "provider=provider_uuid resource_class=resource_classes.0"
 _UNITS = " min_unit=inventory.min_unit max_unit=inventory.max_unit step_size=inventory.step_size"
 
 ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
-    model.ProviderNotFoundError: _NOT_FOUND,
     model.DuplicateProviderError: _conflict(DUPLICATE_NAME),
-    model.InvalidParentError: _BAD_REQUEST,
     model.ProviderHasChildrenError: _conflict(CANNOT_DELETE_PARENT),
     model.ProviderInUseError: _conflict(PROVIDER_IN_USE),
     model.ProviderGenerationConflictError: _conflict(
         CONCURRENT_UPDATE, "provider_generation", "uuid expected=actual given"
     ),
-    model.InventoryNotFoundError: _NOT_FOUND,
     model.InventoryExistsError: _conflict(CONCURRENT_UPDATE, "inventory_exists", _CLASS),
     model.InventoryInUseError: _conflict(
         INVENTORY_IN_USE, "inventory_in_use", _FIRST_CLASS + " used"
     ),
     extension.ConsumptionError: _conflict(CONSUMPTION),
-    model.CapacityTooSmallError: _BAD_REQUEST,
-    model.ResourceClassNotFoundError: _NOT_FOUND,
-    model.ResourceClassExistsError: _CONFLICT,
-    model.ResourceClassInUseError: _CONFLICT,
-    model.StandardResourceClassError: _BAD_REQUEST,
-    model.TraitsNotFoundError: _BAD_REQUEST,
     model.PreferredTraitsNotFoundError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
-    query.InvalidQueryError: _BAD_REQUEST,
-    query.QueryError: _BAD_REQUEST,
     batch.BatchForbiddenError: ErrorRule(HTTPStatus.FORBIDDEN),
     model.ConsumerGenerationConflictError: _conflict(
         CONCURRENT_UPDATE, "consumer_generation", "uuid=consumer_uuid expected given"
     ),
-    model.AllocationProviderNotFoundError: _BAD_REQUEST,
     model.InventoryMissingError: _conflict(UNDEFINED, "no_inventory", _FIRST_CLASS),
     model.UnitConstraintError: _conflict(UNDEFINED, "amount_unit", _CLASS + " requested" + _UNITS),
     model.CapacityExceededError: _conflict(UNDEFINED, "over_capacity", _CLASS + " requested free"),
     model.ConcurrentChangeError: _conflict(CONCURRENT_UPDATE, "retries_exhausted"),
-    model.NotFoundError: _NOT_FOUND,
-    model.ConflictError: _CONFLICT,
+    model.NotFoundError: ErrorRule(HTTPStatus.NOT_FOUND),
+    model.ConflictError: _conflict(),
     extension.ConditionedError: _conflict(
         UNDEFINED, "condition", "provider=provider_uuid key reason"
     ),
     extension.HoldRefusedError: _conflict(HOLD, "hold", "uuid reason"),
     extension.ConsumerExistsError: _conflict(CONSUMER_EXISTS),
     extension.MixesFullError: _conflict(MIXES),
-    model.SearchGivenUpError: _BAD_REQUEST,
-    model.SearchTooLargeError: _BAD_REQUEST,
-    model.InvalidValueError: _BAD_REQUEST,
+    model.InvalidValueError: ErrorRule(HTTPStatus.BAD_REQUEST),
     model.StoreUnavailableError: _UNAVAILABLE,
     model.RequestGivenUpError: _UNAVAILABLE,
     model.OverloadedError: _UNAVAILABLE,
     model.ClientGoneError: _UNAVAILABLE,
 }
-"""The response to each error of the model."""
+"""The response to each error of the model; that of its nearest base class if it has no row."""
 
 RETRY_AFTER = "5"
 """Seconds after which a client may retry if the database is unreachable."""
@@ -201,7 +184,7 @@ def api_error(
         status: Overrides the status of `ERROR_RULES`.
         code: Overrides the code of `ERROR_RULES`.
     """
-    rule = ERROR_RULES[type(error)]
+    rule = next(ERROR_RULES[kind] for kind in type(error).__mro__ if kind in ERROR_RULES)
     headers = {}
     if isinstance(error, model.StoreUnavailableError | model.RequestGivenUpError):
         headers["Retry-After"] = RETRY_AFTER
