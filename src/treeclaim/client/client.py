@@ -85,21 +85,15 @@ class Client:
         response = self.send("GET", "/", {})
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             raise failure_of("GET /", response)
-        try:
-            highest = _highest_minor(response)
-        except (ValueError, KeyError, TypeError) as error:
-            raise ClientError(
-                f"the answer is not the version document of Placement: {error}"
-            ) from error
+        highest = _highest_minor(response)
+        if highest is None:
+            raise ClientError("the answer is not the version document of Placement")
         if highest < _LATEST:
             raise UnsupportedFeatureError(
                 f"the client needs placement 1.{_LATEST}, but the server has 1.{highest} only"
             )
-        response = self.send("GET", "/treeclaim", {})
-        try:
-            return min(_highest_minor(response), EXTENSION_MINOR)
-        except (ValueError, KeyError, TypeError):
-            return None
+        extension = _highest_minor(self.send("GET", "/treeclaim", {}))
+        return None if extension is None else min(extension, EXTENSION_MINOR)
 
     def require_extension(self, feature: str) -> None:
         """Check that the server has the extension.
@@ -265,8 +259,7 @@ class Client:
         """
         body = {"requests": dict(requests), **members}
         document = self._search("POST", "/treeclaim/capacity", list(requests.values()), body)
-        capacities: dict[str, Any] = document["capacity"]
-        return capacities
+        return dict(document["capacity"])
 
     def _search(
         self, method: str, path: str, queries: Sequence[str | CandidateQuery], json: Any = None
@@ -363,9 +356,13 @@ class Client:
         return self._patience.repeat(attempt)
 
 
-def _highest_minor(response: Any) -> int:
-    versions = orjson.loads(response.content)["versions"]
-    return max(int(version["max_version"].partition(".")[2]) for version in versions)
+def _highest_minor(response: Any) -> int | None:
+    """Return the N of the highest version 1.N of a version document; None for another document."""
+    try:
+        versions = orjson.loads(response.content)["versions"]
+        return max(int(version["max_version"].partition(".")[2]) for version in versions)
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _claim_body(

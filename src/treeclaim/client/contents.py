@@ -189,24 +189,21 @@ def differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dic
 def differing_consumers(source: Contents, target: Contents) -> dict[str, list[str]]:
     """Return the members in which consumers of the source differ at the target, by uuid."""
     # Holds are known only where the source has the extension.
-    members = ["held", *(["hold", "drawn_from"] if source.is_extended else [])]
+    compared = ["held", *(["hold", "drawn_from"] if source.is_extended else [])]
     differences: dict[str, list[str]] = {}
     for uuid, consumer in source.consumers.items():
         present = target.consumers.get(uuid)
         if present is None or not (present.held or present.hold):
             differences[uuid] = ["existence"]
             continue
-        pairs = {
-            name: (getattr(consumer, name), getattr(present, name))
-            for name in (*members, "project", "user", "kind")
-        }
         # A hold of which everything is drawn shows no owner.
-        differing = [
+        owner = [
             name
-            for name, pair in pairs.items()
-            if pair[0] != pair[1] and (name in members or None not in pair)
+            for name in ("project", "user", "kind")
+            if None not in (getattr(consumer, name), getattr(present, name))
         ]
-        if differing:
+        names = [*compared, *owner]
+        if differing := [n for n in names if getattr(consumer, n) != getattr(present, n)]:
             differences[uuid] = differing
     return differences
 

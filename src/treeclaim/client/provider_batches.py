@@ -5,16 +5,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
-from types import MappingProxyType
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.session import BATCH, in_batches
 from treeclaim.client.states import (
-    FieldChange,
     State,
     find_field_changes,
     merge,
@@ -133,7 +131,7 @@ class PlannedChange:
                 entry[part.name] = part.written(after.values[part.name])
         return entry
 
-    def fields(self, names: Mapping[str, str]) -> Iterator[FieldChange]:
+    def fields(self, names: Mapping[str, str]) -> Iterator[str]:
         """Yield the differences, with parents and aggregates by their names.
 
         Args:
@@ -202,84 +200,65 @@ def write_trees(
     Raises:
         ClientError: if the endpoint fails, or the caller may not write.
     """
-    writer = _Writer(client, note, dry_run=dry_run)
+    refusals: dict[str, str] = {}
+    write = partial(_write, client, refusals, note, dry_run=dry_run)
     waiting: list[Tree] = []
     for tree in trees:
         written = [change for change in tree if change.action is not Action.KEEP]
         if len(written) > BATCH:
-            if not dry_run:
-                writer.write_large(written)
+            uuids = [change.after.uuid for change in written]
+            for part in () if dry_run else in_batches(written):
+                if refusals.keys().isdisjoint(uuids):
+                    write([part])
+                else:
+                    refusals |= dict.fromkeys((change.after.uuid for change in part), _WHOLE_TREE)
             continue
         if sum(map(len, waiting)) + len(written) > BATCH:
-            writer.write(waiting)
+            write(waiting)
             waiting = []
         if written:
             waiting.append(written)
     if waiting:
-        writer.write(waiting)
-    return writer.refusals
+        write(waiting)
+    return refusals
 
 
-class _Writer:
-    """Sends batches, and collects refusals."""
-
-    def __init__(
-        self,
-        client: Client,
-        note: Callable[[Sequence[PlannedChange]], None],
-        *,
-        dry_run: bool,
-    ) -> None:
-        self.refusals: dict[str, str] = {}
-        self._client = client
-        self._dry_run = dry_run
-        self._note = note
-
-    def write_large(self, tree: Tree) -> None:
-        """Write a tree in several calls; after a refusal the rest is refused too."""
-        for part in in_batches(tree):
-            if any(change.after.uuid in self.refusals for change in tree):
-                self._refuse(part, _WHOLE_TREE)
-            else:
-                self.write([part])
-
-    def write(self, trees: Sequence[Tree]) -> None:
-        """Write trees that fit into a call; after a refusal write each half, down to the trees that are refused."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            changes = [change for tree in trees for change in tree]
-            entries = [change.entry for change in changes]
-            try:
-                self._client.apply_providers(entries, dry_run=self._dry_run)
-            except ClientError as error:
-                if error.status not in _REFUSALS:
-                    raise
-                if len(trees) > 1:
-                    middle = len(trees) // 2
-                    self.write(trees[:middle])
-                    self.write(trees[middle:])
-                    return
-                if attempt == _ATTEMPTS or not all(map(is_conflict, error.errors)):
-                    self._refuse(changes, str(error), _reasons_by_uuid(error, changes))
-                    return
-                trees = [[change.again(self._client) for change in changes]]
-            else:
-                self._note(changes)
-                return
-
-    def _refuse(
-        self, tree: Tree, usual: str, reasons: Mapping[str, str] = MappingProxyType({})
-    ) -> None:
-        for change in tree:
-            uuid = change.after.uuid
-            self.refusals[uuid] = reasons.get(uuid, _WHOLE_TREE if reasons else usual)
+def _write(
+    client: Client,
+    refusals: dict[str, str],
+    note: Callable[[Sequence[PlannedChange]], None],
+    trees: Sequence[Tree],
+    *,
+    dry_run: bool,
+    attempts: int = _ATTEMPTS,
+) -> None:
+    """Write trees that fit into a call; after a refusal write each half, down to the trees that are refused."""
+    changes = [change for tree in trees for change in tree]
+    again = partial(_write, client, refusals, note, dry_run=dry_run)
+    try:
+        client.apply_providers([change.entry for change in changes], dry_run=dry_run)
+    except ClientError as error:
+        if error.status not in _REFUSALS:
+            raise
+        if len(trees) > 1:
+            middle = len(trees) // 2
+            again(trees[:middle])
+            again(trees[middle:])
+        elif attempts > 1 and all(map(is_conflict, error.errors)):
+            again([[change.again(client) for change in changes]], attempts=attempts - 1)
+        else:
+            refusals |= _reasons_by_uuid(error, changes)
+    else:
+        note(changes)
 
 
 def _reasons_by_uuid(error: ClientError, changes: Tree) -> dict[str, str]:
-    """Return the errors of a refused call by the provider that each names, without its position."""
+    """Return the reason for each provider of a refused call; the error that names it is without its position."""
     reasons: dict[str, str] = {}
     for text in map(str, error.errors):
         match = _POSITION.search(text)
         if match is not None:
             uuid = changes[int(match[1])].after.uuid
             reasons.setdefault(uuid, text.replace(match[0], "", 1))
-    return reasons
+    others = _WHOLE_TREE if reasons else str(error)
+    return {change.after.uuid: reasons.get(change.after.uuid, others) for change in changes}

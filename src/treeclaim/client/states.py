@@ -4,7 +4,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.client import Client
@@ -99,22 +99,6 @@ _DEFAULTS: Mapping[str, Any] = {
 """Default values of the fields of a new inventory (contract page 30, section 1)."""
 
 
-class FieldChange(NamedTuple):
-    """A difference in one field.
-
-    Attributes:
-        sign: `+` for an addition, `-` for a removal, `~` for another value.
-        text: The field with its values in words, such as `inventories.VCPU.total: 8 → 16`.
-    """
-
-    sign: str
-    text: str
-
-    def __str__(self) -> str:
-        """Write it in a line."""
-        return f"{self.sign} {self.text}"
-
-
 def merge(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> Any:
     """Return the value of a part after a topology file was loaded.
 
@@ -137,16 +121,18 @@ def _merge_inventory(before: Mapping[str, Any], loaded: Mapping[str, Any]) -> di
     return merged if "consumes" in before else shown_fields(merged)
 
 
-def find_field_changes(
-    before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[FieldChange]:
-    """Yield the differences of two values in words, ordered by the fields."""
+def find_field_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """Yield the differences of two values in words, ordered by the fields.
+
+    Each begins with its sign: `+` for an addition, `-` for a removal, `~` for another value, as in
+    `~ inventories.VCPU.total: 8 → 16`.
+    """
     for field_name in sorted(before.keys() | after.keys()):
         old, new = before.get(field_name), after.get(field_name)
         if old != new:
             sign = "+" if old is None else "-" if new is None else "~"
             values = " → ".join(filter(None, (old, new)))
-            yield FieldChange(sign, f"{field_name}: {values}" if values else field_name)
+            yield f"{sign} {field_name}: {values}" if values else f"{sign} {field_name}"
 
 
 def value_in_words(

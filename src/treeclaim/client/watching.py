@@ -7,7 +7,7 @@ works through any proxy, with any transport, and with servers that cannot hold w
 
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -89,38 +89,27 @@ def follow(
     if in_tree:
         filters["in_tree"] = f"in:{','.join(in_tree)}"
     copy: dict[str, dict[str, Any]] = {}
+
+    def replace(uuids: Collection[str], **query: str) -> str:
+        """Read providers into the copy, in place of some; return the cursor of the list."""
+        pages = _repeat(lambda: list(client.pages("/treeclaim/providers", **filters, **query)))
+        for uuid in uuids:
+            copy.pop(uuid, None)
+        copy.update((row["uuid"], row) for page in pages for row in page["providers"])
+        return str(pages[0]["cursor"])
+
     while True:
-        rows, cursor = _list_all(client, filters)
-        copy.clear()
-        copy.update(rows)
+        cursor = replace(list(copy))
         yield copy
         try:
             for changes in watch(client, cursor, in_tree=in_tree):
-                _refresh(client, filters, copy, [change["uuid"] for change in changes["changes"]])
+                uuids = [change["uuid"] for change in changes["changes"]]
+                for batch in in_batches(uuids, UUIDS_AT_ONCE):
+                    replace(batch, uuid=f"in:{','.join(batch)}")
                 yield copy
         except CursorExpiredError:
             # It was cut off for a day, or the database was restored.
             continue
-
-
-def _list_all(client: Client, filters: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], str]:
-    pages = _repeat(lambda: list(client.pages("/treeclaim/providers", **filters)))
-    rows = {provider["uuid"]: provider for page in pages for provider in page["providers"]}
-    return rows, pages[0]["cursor"]
-
-
-def _refresh(
-    client: Client,
-    filters: Mapping[str, str],
-    copy: dict[str, dict[str, Any]],
-    uuids: Sequence[str],
-) -> None:
-    for batch in in_batches(uuids, UUIDS_AT_ONCE):
-        query = {**filters, "uuid": f"in:{','.join(batch)}", "limit": str(UUIDS_AT_ONCE)}
-        page = _get(client, "/treeclaim/providers", query)
-        for uuid in batch:
-            copy.pop(uuid, None)
-        copy.update({provider["uuid"]: provider for provider in page["providers"]})
 
 
 def _get(client: Client, path: str, query: Mapping[str, str]) -> Any:

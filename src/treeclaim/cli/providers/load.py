@@ -13,7 +13,7 @@ from treeclaim.client import Client
 from treeclaim.client.copy import CopyOutcome, compare, copy
 from treeclaim.client.loading import LoadOutcome, apply_plan, make_plan
 from treeclaim.client.provider_batches import Action
-from treeclaim.client.topology import TopologyError, read_topology
+from treeclaim.client.topology.file import TopologyError, read_topology
 from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50
@@ -122,7 +122,7 @@ def _show_difference(outcome: LoadOutcome) -> None:
         if action is not Action.KEEP:
             out.print(f"{action.value} {after.name} {after.uuid}", style=_STYLES[action])
         for field in change.fields(plan.names):
-            out.print(f"    {field}", style=_STYLES[Action(field.sign)])
+            out.print(f"    {field}", style=_STYLES[Action(field[0])])
 
 
 def _summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
