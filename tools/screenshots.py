@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests import peer
 from treeclaim.client import Client
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 

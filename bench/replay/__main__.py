@@ -33,7 +33,7 @@ from bench.rows import OURS
 from tests import peer
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import Topology, TopologyError, read_topology
+from treeclaim.client.topology.file import Topology, TopologyError, read_topology
 
 _DESCRIPTION = """\
 Start a service on an empty database for each order, load a cloud, place arrivals one after the other, and print what

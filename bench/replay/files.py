@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from treeclaim.client.topology import Topology, parse_topology
+from treeclaim.client.topology.file import Topology, parse_topology
 from treeclaim.model.extension.planning import MOST_REQUESTS
 
 GPU = "CUSTOM_GPU_MILLI"

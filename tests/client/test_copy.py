@@ -28,7 +28,7 @@ from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
 from treeclaim.client.copy import compare, copy
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 PROVIDERS, CONSUMERS = 65, 10
 """Numbers of what the small world has."""

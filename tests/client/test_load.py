@@ -8,7 +8,7 @@ from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.client.loading import apply_plan, apply_topology, make_plan
 from treeclaim.client.provider_batches import Action
-from treeclaim.client.topology import TopologyError, parse_topology
+from treeclaim.client.topology.file import TopologyError, parse_topology
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.bodies import claim_of
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 FILE = "providers: [{{name: host, children: [{{name: gpu, mig: {}}}]}}]"
 

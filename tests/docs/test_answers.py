@@ -11,7 +11,7 @@ from tests.paths import ROOT
 from tests.service import InProcess
 from treeclaim.client import Client
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 SEEING = ROOT / "docs" / "seeing.md"
 GUIDES = [ROOT / "docs" / "guide" / name for name in ("modelling.md", "devices.md")]

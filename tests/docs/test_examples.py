@@ -23,7 +23,7 @@ from tests.docs.test_answers import sections
 from tests.paths import EXAMPLE, ROOT
 from treeclaim.client import ClientError
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 pytestmark = pytest.mark.slow
 

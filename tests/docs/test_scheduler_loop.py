@@ -16,7 +16,7 @@ from tests.servers import START_SECONDS, service_environment, serving
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError, Patience
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 QUERY = "resources=VCPU:1"
 PATIENCE = Patience(START_SECONDS)

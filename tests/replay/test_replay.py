@@ -18,7 +18,7 @@ from bench.replay.files import (
     read_nodes,
     read_pods,
 )
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 TOPOLOGY = """
 providers:

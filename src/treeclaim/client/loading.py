@@ -18,13 +18,9 @@ from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
 from treeclaim.client.session import Progress, in_parallel, no_progress
 from treeclaim.client.states import State, read_rows, state_of
-from treeclaim.client.topology import (
-    DocumentFault,
-    PlannedProvider,
-    Topology,
-    TopologyError,
-    rename_consumed,
-)
+from treeclaim.client.topology.document import DocumentFault
+from treeclaim.client.topology.file import Topology, TopologyError
+from treeclaim.client.topology.planned import PlannedProvider, rename_consumed
 from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
 from treeclaim.model.names import did_you_mean, is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
@@ -216,7 +212,7 @@ class _Planner:
         listing = {
             self._uuids[planned.name]
             for planned in self._topology.providers
-            if planned.lists_children
+            if planned.children is not None
         }
         going = find_descendants(self.parents, listing) - self._in_file
         rows = [self._by_uuid[uuid] for uuid in order_trees(self.parents) if uuid in going]

@@ -6,7 +6,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treeclaim.client.topology import file, parse_topology
+from treeclaim.client.topology import file
+from treeclaim.client.topology.file import parse_topology
 
 
 def names(text):
@@ -48,7 +49,7 @@ def test_omitted_and_empty_parts_differ():
     assert left_out.values == {}
     assert empty.values == {"inventories": {}, "traits": set(), "aggregates": set()}
     assert (left_out.parent_line, empty.parent_line, empty.parent) == (0, 1, None)
-    assert (left_out.lists_children, empty.lists_children) == (False, True)
+    assert (left_out.children, empty.children) == (None, [])
 
 
 def test_merge_keys_and_aliases_are_supported():

@@ -21,13 +21,9 @@ from treeclaim.client.loading import LoadPlan, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.states import State, shown_fields, state_of
-from treeclaim.client.topology import (
-    DocumentFault,
-    Topology,
-    TopologyError,
-    as_written,
-    parse_topology,
-)
+from treeclaim.client.topology.document import DocumentFault
+from treeclaim.client.topology.file import Topology, TopologyError, parse_topology
+from treeclaim.client.topology.planned import as_written
 from treeclaim.model.names import one_line
 from treeclaim.model.parts import ATTRIBUTES, INVENTORIES, PARTS
 

@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import (
@@ -18,9 +17,9 @@ from pydantic import (
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, PlainText
 from treeclaim.client.topology.mig import CARDS, Card
-from treeclaim.client.topology.names import PLACES
+from treeclaim.client.topology.planned import PLACES, PlannedProvider
 from treeclaim.model.names import aggregate_uuid, normalised_uuid, unknown_word
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS
 from treeclaim.model.provider import (
     LONGEST_TEXT,
     MAXIMUM_ALLOCATION_RATIO,
@@ -159,25 +158,6 @@ MEMBERS = tuple(_Members.model_fields)
 """Members that an entry may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """An entry of a file.
-
-    Attributes:
-        line: Where it begins.
-        members: Its validated members.
-        parent_line: The line of its parent; 0 if it omits the parent.
-        values: Values of the parts that it does not omit.
-        children: Entries of the providers below; None if it omits them.
-    """
-
-    line: int
-    members: "_Members"
-    parent_line: int
-    values: Values
-    children: "Sequence[FileEntry] | None"
-
-
 class EntryReader:
     """Reads entries, and collects all their faults.
 
@@ -192,9 +172,9 @@ class EntryReader:
         self.traits: dict[str, int] = {}
         self.classes: dict[str, int] = {}
         self.aggregates: dict[str, str] = {}
-        self._known: dict[tuple[int, bool], FileEntry | None] = {}
+        self._known: dict[tuple[int, bool], PlannedProvider | None] = {}
 
-    def entries(self, items: Items, *, nested: bool) -> list[FileEntry]:
+    def entries(self, items: Items, *, nested: bool) -> list[PlannedProvider]:
         """Read a list of entries, without those that have no readable name."""
         entries = []
         for item, line in zip(items, items.lines, strict=True):
@@ -207,7 +187,7 @@ class EntryReader:
             entries.append(self._known.get(key))
         return [entry for entry in entries if entry is not None]
 
-    def _entry(self, entry: Members, *, nested: bool) -> FileEntry | None:
+    def _entry(self, entry: Members, *, nested: bool) -> PlannedProvider | None:
         children = None
         if isinstance(entry.get("children"), Items):
             children = self.entries(entry["children"], nested=True)
@@ -228,8 +208,18 @@ class EntryReader:
             for end, stock in members.mig.positions():
                 position = {INVENTORIES.name: self._with_classes(stock, line)}
                 name = f"{{parent}}_{end}"
-                children.append(FileEntry(line, _Members(name=name), 0, position, None))
-        return FileEntry(entry.line, members, lines.get("parent", 0), values, children)
+                children.append(PlannedProvider(name, line, values=position))
+        return PlannedProvider(
+            name=members.name,
+            line=entry.line,
+            uuid=members.uuid or "",
+            has_own_uuid=members.uuid is not None,
+            parent=members.parent,
+            parent_line=lines.get("parent", 0),
+            values=values,
+            children=children,
+            count=members.count,
+        )
 
     def _validate(self, entry: Members) -> _Members | None:
         """Validate an entry; report its faults, and leave out the members that have one."""

@@ -2,20 +2,12 @@
 """Reads a whole file: its providers, and all its faults."""
 
 import sys
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, read_document
-from treeclaim.client.topology.names import filled_in, rename_consumed
-from treeclaim.model.names import NAMESPACE
-from treeclaim.model.parts import PARTS, ProviderPart, Values
-
-if TYPE_CHECKING:
-    from treeclaim.client.topology.entries import FileEntry
+from treeclaim.client.topology.planned import PlannedProvider
 
 MOST_PROVIDERS = 200_000
 """Most providers of a file. The largest known clouds have some 100,000; neither a count with too
@@ -25,36 +17,6 @@ _LONGEST_NAME = 200
 """Characters of a provider's name (contract page 20)."""
 
 STANDARD_INPUT = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedProvider:
-    """A provider as a file describes it.
-
-    Attributes:
-        name: Unique.
-        uuid: Given, or made from the name.
-        has_own_uuid: Whether the file gives the uuid.
-        parent: Name or uuid of the parent; None for a root.
-        parent_line: The line that gives the parent; 0 where the file omits it.
-        values: Values of the parts that the file does not omit.
-        lists_children: Whether the file lists the providers below it.
-        line: Line of its entry.
-    """
-
-    name: str
-    uuid: str
-    has_own_uuid: bool
-    parent: str | None
-    parent_line: int
-    values: Values
-    lists_children: bool
-    line: int
-
-    @property
-    def parts(self) -> list[ProviderPart[Any]]:
-        """Return the parts that the file does not omit."""
-        return [part for part in PARTS if part.name in self.values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +82,7 @@ def parse_topology(text: str, source: str) -> Topology:
     problems: list[DocumentFault] = []
     document = read_document(text, problems)
     reader = EntryReader(problems)
-    entries: Sequence[FileEntry] = ()
+    entries: Sequence[PlannedProvider] = ()
     if isinstance(document, Members) and "providers" in document:
         problems.extend(
             DocumentFault(line, f"unknown {name!r}; only 'providers' is known")
@@ -140,36 +102,17 @@ def parse_topology(text: str, source: str) -> Topology:
 
 
 def _expand_all(
-    entries: "Sequence[FileEntry]", problems: list[DocumentFault]
+    entries: Sequence[PlannedProvider], problems: list[DocumentFault]
 ) -> list[PlannedProvider]:
     planned: list[PlannedProvider] = []
     for entry in entries:
-        for provider in _expand(entry, None):
+        for provider in entry.expand():
             planned.append(provider)
             if len(planned) > MOST_PROVIDERS:
                 text = f"these are more than {MOST_PROVIDERS} providers"
                 problems.append(DocumentFault(entry.line, text))
                 return []
     return planned
-
-
-def _expand(entry: "FileEntry", parent: str | None) -> Iterator[PlannedProvider]:
-    """Yield the providers of an entry, each with its children."""
-    for number in range(1, entry.members.count + 1):
-        fill_in = partial(filled_in, number=number, parent=parent or "")
-        name = fill_in(entry.members.name)
-        yield PlannedProvider(
-            name=name,
-            uuid=entry.members.uuid or str(uuid.uuid5(NAMESPACE, name)),
-            has_own_uuid=entry.members.uuid is not None,
-            parent=parent or entry.members.parent,
-            parent_line=entry.line if parent else entry.parent_line,
-            values=rename_consumed(entry.values, fill_in),
-            lists_children=entry.children is not None,
-            line=entry.line,
-        )
-        for child in entry.children or ():
-            yield from _expand(child, name)
 
 
 def _check_unique(planned: Sequence[PlannedProvider], problems: list[DocumentFault]) -> None:

@@ -17,7 +17,7 @@ from treeclaim.client.copy import copy
 from treeclaim.client.loading import apply_topology, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.states import State, state_of
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 from treeclaim.model.parts import ATTRIBUTES as PART
 from treeclaim.model.parts import PARTS
 from treeclaim.model.provider import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value

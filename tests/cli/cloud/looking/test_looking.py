@@ -11,7 +11,7 @@ import pytest
 from tests.cli.processes import call, run
 from tests.cli.services import refused, succeed
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.file import parse_topology
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Providers as files describe them; in the names of entries, places such as `{n}` and `{parent}` are filled in."""
+
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from treeclaim.model.names import NAMESPACE
+from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
+
+PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
+"""Places, doubled braces, and single ones, which are faults."""
+
+
+def as_written(name: str) -> str:
+    """Return a name in the form of an entry, in which braces are doubled."""
+    return name.replace("{", "{{").replace("}", "}}")
+
+
+def filled_in(name: str, number: int, parent: str) -> str:
+    """Return a name with its places filled in."""
+
+    def text(match: re.Match[str]) -> str:
+        place = match[0]
+        if place in ("{{", "}}"):
+            return place[0]
+        return parent if place == "{parent}" else str(number).zfill(int(match[1] or 0))
+
+    return PLACES.sub(text, name)
+
+
+def rename_consumed(values: Values, rename: Callable[[str], str]) -> Values:
+    """Return the values of an entry with other names of the providers from which its inventories consume."""
+    stock = INVENTORIES.or_empty(values)
+    if not any(fields.get("consumes") for fields in stock.values()):
+        return values
+    renamed = {
+        name: {**fields, "consumes": _rename_entries(fields["consumes"], rename)}
+        if fields.get("consumes")
+        else fields
+        for name, fields in stock.items()
+    }
+    return {**values, INVENTORIES.name: renamed}
+
+
+def _rename_entries(
+    entries: Iterable[Mapping[str, Any]], rename: Callable[[str], str]
+) -> list[dict[str, Any]]:
+    renamed = [{**entry, "provider": rename(entry["provider"])} for entry in entries]
+    return sorted(renamed, key=lambda entry: (entry["provider"], entry["resource_class"]))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedProvider:
+    """A provider as a file describes it, or an entry that stands for many.
+
+    Attributes:
+        name: Unique; in an entry with its places.
+        line: Line of the entry.
+        uuid: Given, or made from the name; empty in an entry that gives none.
+        has_own_uuid: Whether the file gives the uuid.
+        parent: Name or uuid of the parent; None for a root.
+        parent_line: The line that gives the parent; 0 where the file omits it.
+        values: Values of the parts that the file does not omit.
+        children: Entries of the providers below it; None if the file omits them.
+        count: The number of providers for which the entry stands.
+    """
+
+    name: str
+    line: int
+    uuid: str = ""
+    has_own_uuid: bool = False
+    parent: str | None = None
+    parent_line: int = 0
+    values: Values = field(default_factory=dict)
+    children: "Sequence[PlannedProvider] | None" = None
+    count: int = 1
+
+    @property
+    def parts(self) -> list[ProviderPart[Any]]:
+        """Return the parts that the file does not omit."""
+        return [part for part in PARTS if part.name in self.values]
+
+    def expand(self, parent: str | None = None) -> Iterator["PlannedProvider"]:
+        """Yield the providers of the entry, each before its children.
+
+        Args:
+            parent: Name of the provider below which the entry is written; None for none.
+        """
+        for number in range(1, self.count + 1):
+            fill_in = partial(filled_in, number=number, parent=parent or "")
+            name = fill_in(self.name)
+            yield replace(
+                self,
+                name=name,
+                uuid=self.uuid or str(uuid.uuid5(NAMESPACE, name)),
+                parent=parent or self.parent,
+                parent_line=self.line if parent else self.parent_line,
+                values=rename_consumed(self.values, fill_in),
+            )
+            for child in self.children or ():
+                yield from child.expand(name)
