@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from treeclaim.comparison.comparison import Request
+from treeclaim.comparison.comparison import Read
 
 MOST_REQUESTS = 100_000
 """Different requests that are compared: about 50 MB."""
@@ -36,18 +36,17 @@ class LoggedRequests:
     """Contents of a log.
 
     Attributes:
-        reads: How often each read was made, by the request and its microversion; None for a log that
-            has no microversions.
+        reads: How often each read was made.
         left_out: Lines that are not compared, by the reason.
     """
 
-    reads: Counter[tuple[Request, str | None]] = field(default_factory=Counter)
+    reads: Counter[Read] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def lacks_versions(self) -> bool:
         """True if a read has no microversion."""
-        return any(version is None for _, version in self.reads)
+        return any(read.version is None for read in self.reads)
 
 
 def read_requests(lines: Iterable[str]) -> LoggedRequests:
@@ -67,6 +66,6 @@ def read_requests(lines: Iterable[str]) -> LoggedRequests:
             logged_requests.left_out[f"more than {MOST_REQUESTS:,} different requests"] += 1
         else:
             version = match.groupdict().get("version") or ""
-            read = Request("GET", target["path"])
-            logged_requests.reads[read, version if _VERSION.fullmatch(version) else None] += 1
+            is_version = _VERSION.fullmatch(version)
+            logged_requests.reads[Read(target["path"], version if is_version else None)] += 1
     return logged_requests

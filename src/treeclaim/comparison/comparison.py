@@ -21,16 +21,16 @@ _LONGEST_DETAIL = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A request.
+class Read:
+    """A GET.
 
     Attributes:
-        method: The HTTP method.
         path: With the query string.
+        version: The microversion, such as 1.39; None for a read of a log that has none.
     """
 
-    method: str
     path: str
+    version: str | None = None
 
     @property
     def route(self) -> str:
@@ -145,61 +145,49 @@ def _sort_standard_traits(traits: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A difference of two responses to a request."""
-
-    what: str
-    ours: object
-    theirs: object
-
-    def __str__(self) -> str:
-        """Write it in a line."""
-        return f"{self.what}: ours {self.ours!r}, theirs {self.theirs!r}"
-
-
-@dataclass(frozen=True, slots=True)
 class ResponsePair:
-    """A request and both responses to it."""
+    """A read and both responses to it."""
 
-    request: Request
+    read: Read
     ours: Response
     theirs: Response
 
     @property
     def has_limit(self) -> bool:
-        """Return whether the request has a limit."""
-        return any(name == "limit" for name, _ in self.request.parameters)
+        """Return whether the read has a limit."""
+        return any(name == "limit" for name, _ in self.read.parameters)
 
     @property
     def signature(self) -> tuple[str, ...]:
         """Return the common features of similar differences."""
-        parts = self.request.route.strip("/").split("/")
-        kinds = sorted({difference.what.split(" ")[0] for difference in differences(self)})
-        outcome = f"{self.ours.status}/{self.theirs.status}"
-        return (self.request.method, "/".join(parts[::2]), outcome, *kinds)
+        parts = self.read.route.strip("/").split("/")
+        kinds = sorted({name.split(" ")[0] for name in differences(self)})
+        return ("GET", "/".join(parts[::2]), f"{self.ours.status}/{self.theirs.status}", *kinds)
 
 
-def differences(exchange: ResponsePair) -> list[Difference]:
-    """Return every difference of the two responses; none if they are equal."""
-    ours, theirs = exchange.ours, exchange.theirs
-    if ours.status != theirs.status:
-        sides = ((answer.status, answer.detail[:_LONGEST_DETAIL]) for answer in (ours, theirs))
-        return [Difference("status", *sides)]
-    our_parts, their_parts = (side.parts(has_limit=exchange.has_limit) for side in (ours, theirs))
-    return [
-        _difference(name, our_parts.get(name), their_parts.get(name))
-        for name in dict.fromkeys([*our_parts, *their_parts])
-        if our_parts.get(name) != their_parts.get(name)
-    ]
+def differences(exchange: ResponsePair) -> dict[str, str]:
+    """Return every difference of the two responses in words, by the part; none if they are equal."""
+    sides = (exchange.ours, exchange.theirs)
+    if exchange.ours.status != exchange.theirs.status:
+        pairs: list[dict[str, Any]] = [
+            {"status": (side.status, side.detail[:_LONGEST_DETAIL])} for side in sides
+        ]
+    else:
+        pairs = [side.parts(has_limit=exchange.has_limit) for side in sides]
+    ours, theirs = pairs
+    return {
+        name: _difference(name, ours.get(name), theirs.get(name))
+        for name in dict.fromkeys([*ours, *theirs])
+        if ours.get(name) != theirs.get(name)
+    }
 
 
-def _difference(name: str, ours: Any, theirs: Any) -> Difference:
+def _difference(name: str, ours: Any, theirs: Any) -> str:
     if isinstance(ours, Counter) and isinstance(theirs, Counter):
-        ours, theirs = describe_entries(ours - theirs), describe_entries(theirs - ours)
-    return Difference(name, ours, theirs)
+        ours, theirs = _entries_in_words(ours - theirs), _entries_in_words(theirs - ours)
+    return f"{name}: ours {ours!r}, theirs {theirs!r}"
 
 
-def describe_entries(entries: Counter[str]) -> str:
-    """Return the number of entries that one response lacks, and the first of them."""
+def _entries_in_words(entries: Counter[str]) -> str:
     shown = "; ".join(list(entries)[:_MOST_SHOWN])
     return f"{entries.total()} that the other lacks: {shown}"

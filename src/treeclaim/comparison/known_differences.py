@@ -19,8 +19,8 @@ _UNKNOWN_NAME = re.compile(r"No such (?:resource class|trait\(s\)): ([A-Z0-9_]+(
 def _groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
     """Return the values of each group's parameters, by suffix and name; none for other reads."""
     groups: dict[str, dict[str, list[str]]] = {}
-    if exchange.request.route == _CANDIDATES:
-        for key, value in exchange.request.parameters:
+    if exchange.read.route == _CANDIDATES:
+        for key, value in exchange.read.parameters:
             if match := _GROUP_KEY.match(key):
                 groups.setdefault(match[2], {}).setdefault(match[1], []).append(value)
     return groups
@@ -49,7 +49,7 @@ def _inflates_amounts(exchange: ResponsePair) -> bool:
     groups = _groups(exchange)
     unsuffixed = _classes(groups.pop("", {}))
     is_shared = any(unsuffixed & _classes(group) for group in groups.values())
-    policy = dict(reversed(exchange.request.parameters)).get("group_policy", "isolate")
+    policy = dict(reversed(exchange.read.parameters)).get("group_policy", "isolate")
     return is_shared and policy == "isolate" and _have_statuses(exchange, _OK, _OK)
 
 
@@ -74,9 +74,9 @@ def _fails_with_sharing_children(exchange: ResponsePair) -> bool:
 
 
 def _accepts_repetitions(exchange: ResponsePair) -> bool:
-    names = [name for name, _ in exchange.request.parameters]
+    names = [name for name, _ in exchange.read.parameters]
     return (
-        exchange.request.route == _CANDIDATES
+        exchange.read.route == _CANDIDATES
         and any(names.count(name) > 1 for name in ("limit", "group_policy"))
         and exchange.ours.status == _BAD_REQUEST
         and exchange.theirs.status in {_OK, _BAD_REQUEST, _SERVER_ERROR}
@@ -84,14 +84,14 @@ def _accepts_repetitions(exchange: ResponsePair) -> bool:
 
 
 def _cannot_store_amounts(exchange: ResponsePair) -> bool:
-    values = " ".join(value for _, value in exchange.request.parameters)
+    values = " ".join(value for _, value in exchange.read.parameters)
     amounts = map(int, re.findall(r":(\d+)", values))
     return exchange.theirs.status == _SERVER_ERROR and any(n > _LARGEST_INTEGER for n in amounts)
 
 
 def _ignores_unknown_names(exchange: ResponsePair) -> bool:
     return (
-        exchange.request.route in {_CANDIDATES, "/resource_providers"}
+        exchange.read.route in {_CANDIDATES, "/resource_providers"}
         and _have_statuses(exchange, _BAD_REQUEST, _OK)
         and re.search("No such (trait|resource class)", exchange.ours.detail) is not None
         and not any(exchange.theirs.document.values())
@@ -99,21 +99,21 @@ def _ignores_unknown_names(exchange: ResponsePair) -> bool:
 
 
 def _reports_other_unknown_names(exchange: ResponsePair) -> bool:
-    if exchange.request.route != _CANDIDATES:
+    if exchange.read.route != _CANDIDATES:
         return False
     if not _have_statuses(exchange, _BAD_REQUEST, _BAD_REQUEST):
         return False
     matches = [_UNKNOWN_NAME.search(side.detail) for side in (exchange.ours, exchange.theirs)]
     return all(
-        match is not None and all(name in exchange.request.path for name in match[1].split(", "))
+        match is not None and all(name in exchange.read.path for name in match[1].split(", "))
         for match in matches
     )
 
 
 def _omits_time_of_no_inventories(exchange: ResponsePair) -> bool:
     return (
-        exchange.request.route.endswith("/inventories")
-        and [difference.what for difference in differences(exchange)] == ["header last-modified"]
+        exchange.read.route.endswith("/inventories")
+        and differences(exchange).keys() == {"header last-modified"}
         and exchange.ours.document.get("inventories") == {}
     )
 

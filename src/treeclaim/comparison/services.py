@@ -12,7 +12,7 @@ from treeclaim.client import Client
 from treeclaim.client.session import in_parallel, query_string
 from treeclaim.comparison.comparison import (
     PRESENT,
-    Request,
+    Read,
     Response,
     ResponsePair,
     differences,
@@ -29,9 +29,6 @@ _MOST_CONSUMERS = 10_000
 
 _CANDIDATES = 100
 """Providers of whose inventories a sweep makes queries for candidates."""
-
-Read = tuple[Request, str]
-"""A request with its microversion."""
 
 
 @dataclass(slots=True)
@@ -66,8 +63,8 @@ class ServiceComparison:
 
     def add(self, exchange: ResponsePair, *, is_settled: bool) -> None:
         """Count the answers to a read."""
-        difference_list = differences(exchange)
-        if not difference_list:
+        words = differences(exchange)
+        if not words:
             self.equal += is_settled
             self.unsettled += not is_settled
         elif (number := recognised(exchange)) is not None:
@@ -75,8 +72,8 @@ class ServiceComparison:
         else:
             kind = exchange.signature
             self.different[kind] += 1
-            words = f"{exchange.request.path}: {'; '.join(map(str, difference_list))}"
-            self.examples.setdefault(kind, words[:_LONGEST_EXAMPLE])
+            example = f"{exchange.read.path}: {'; '.join(words.values())}"
+            self.examples.setdefault(kind, example[:_LONGEST_EXAMPLE])
 
 
 def compare_services(
@@ -107,15 +104,13 @@ def compare_services(
 
 
 def _ask(old: Client, new: Client, read: Read) -> ResponsePair:
-    request, version = read
-    theirs, ours = (_answer(client, request, version) for client in (old, new))
-    return ResponsePair(request, ours, theirs)
+    theirs, ours = (_answer(client, read) for client in (old, new))
+    return ResponsePair(read, ours, theirs)
 
 
-def _answer(client: Client, request: Request, version: str) -> Response:
-    answer = client.send(
-        request.method, request.path, {"OpenStack-API-Version": f"placement {version}"}
-    )
+def _answer(client: Client, read: Read) -> Response:
+    version = {"OpenStack-API-Version": f"placement {read.version}"}
+    answer = client.send("GET", read.path, version)
     headers = {name.lower(): value for name, value in answer.headers.items()}
     text = answer.content.decode("utf-8", "replace")
     try:
@@ -141,14 +136,14 @@ def sweep(client: Client, version: str) -> Iterator[Read]:
         ClientError: if the service does not answer.
     """
     for path in ("/", "/resource_providers", "/resource_classes", "/traits"):
-        yield Request("GET", path), version
+        yield Read(path, version)
     consumers: set[str] = set()
     queries: dict[str, None] = {}
     for number, provider in enumerate(client.providers()):
         path = f"/resource_providers/{provider['uuid']}"
         parts = ("inventories", "usages", "traits", "aggregates", "allocations")
         for part in ("", *(f"/{part}" for part in parts)):
-            yield Request("GET", path + part), version
+            yield Read(path + part, version)
         consumers |= client.get(f"{path}/allocations")["allocations"].keys()
         if number < _CANDIDATES:
             amounts = {
@@ -158,8 +153,8 @@ def sweep(client: Client, version: str) -> Iterator[Read]:
             words = [f"{name}:{least}" for name, least in sorted(amounts.items())]
             for value in [*words, ",".join(words)] if words else []:
                 queries[query_string({"resources": value}, safe=":,")] = None
-            yield Request("GET", f"/resource_providers?in_tree={provider['uuid']}"), version
+            yield Read(f"/resource_providers?in_tree={provider['uuid']}", version)
     for consumer in sorted(consumers)[:_MOST_CONSUMERS]:
-        yield Request("GET", f"/allocations/{consumer}"), version
+        yield Read(f"/allocations/{consumer}", version)
     for query in queries:
-        yield Request("GET", f"/allocation_candidates?{query}"), version
+        yield Read(f"/allocation_candidates?{query}", version)

@@ -5,6 +5,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
@@ -12,13 +13,8 @@ from treeclaim.cli.connection import open_client_of
 from treeclaim.cli.output import FAILED, CommandError, failures_at, print_json, print_lines, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.comparison.access_log import read_requests
-from treeclaim.comparison.comparison import Request
-from treeclaim.comparison.services import (
-    Read,
-    ServiceComparison,
-    compare_services,
-    sweep,
-)
+from treeclaim.comparison.comparison import Read
+from treeclaim.comparison.services import ServiceComparison, compare_services, sweep
 from treeclaim.model.microversions import MAXIMUM
 
 _LATEST = f"{MAXIMUM.major}.{MAXIMUM.minor}"
@@ -88,8 +84,8 @@ def _reads_of_log(options: argparse.Namespace) -> Iterator[Read]:
     )
     if logged.lacks_versions:
         warn(f"{path}: a read without a microversion is made at {options.microversion}")
-    for request, version in logged.reads:
-        yield Request(request.method, request.path), version or options.microversion
+    for read in logged.reads:
+        yield replace(read, version=read.version or options.microversion)
 
 
 def _lines(outcome: ServiceComparison) -> Iterator[str]:
