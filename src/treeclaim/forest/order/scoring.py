@@ -6,13 +6,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from treeclaim.forest.order.mixes.room import MixRoom, States
+from treeclaim.forest.order.mixes.room import MixRoom
 from treeclaim.forest.order.mixes.tree_counter import Take
 from treeclaim.forest.order.term import (
     ONE,
     CandidateRows,
     CandidateTable,
-    Share,
     SlotOptions,
     TermScorer,
     Units,
@@ -45,9 +44,11 @@ class KeepTerm(TermScorer):
         first, alike = _distinct(table)
         trees, counts = table.trees
         candidate, column = np.nonzero(counts[first])
-        states = States(candidate, trees[first][candidate, column])
-        takes = [_take(share, first) for share in table.shares]
-        return to_units(self.room.values(len(first), states, takes))[alike]
+        takes = [
+            Take(share.name, share.position, share.amount).of(first) for share in table.shares
+        ]
+        tree = trees[first][candidate, column]
+        return to_units(self.room.values(len(first), candidate, tree, takes))[alike]
 
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return for each root a value that no candidate under it exceeds.
@@ -70,15 +71,9 @@ class KeepTerm(TermScorer):
                 Take(name, pairs.provider, amount)
                 for name, amount in options.problem.plan.slots[slot].resources.items()
             ]
-            values = self.room.values(len(every), States(every, trees), takes)
+            values = self.room.values(len(every), every, trees, takes)
             ceiling = np.minimum(ceiling, to_units(options.extreme(slot, values, is_ceiling=True)))
         return ceiling
-
-
-def _take(share: Share, candidates: Integers) -> Take:
-    """Return what a share takes from some candidates, given by their numbers."""
-    amount = share.amount if isinstance(share.amount, int) else share.amount[candidates]
-    return Take(share.name, share.position[candidates], amount)
 
 
 def _distinct(table: CandidateTable) -> tuple[Integers, Integers]:

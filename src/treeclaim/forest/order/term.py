@@ -3,7 +3,7 @@
 
 The table is stored by column: a share is one provider of each candidate, so the long form (candidate,
 group, class, provider, amount) is the concatenation of all shares. A candidate whose divided amount has
-fewer parts than another one's has shares of 0 units.
+fewer parts than another one's has further shares of 0 units, of the provider of its first part.
 
 Values are counted in whole units, so that the order of summands changes nothing: candidates that differ
 only in which of their groups has which provider have equal scores to the last bit.
@@ -48,11 +48,6 @@ class Share(NamedTuple):
     position: Rows
     amount: "int | Integers"
 
-    @property
-    def is_present(self) -> "Mask | np.bool_":
-        """Return which candidates have the share."""
-        return np.greater(self.amount, 0)
-
 
 @dataclass(frozen=True, eq=False)
 class CandidateTable:
@@ -61,14 +56,14 @@ class CandidateTable:
     Attributes:
         count: Number of candidates.
         shares: The amounts that providers give.
-        served: Suffix, rows and presence of each provider of a group, also where it gives nothing.
+        served: Suffix and rows of each provider of a group, also where it gives nothing.
         tree: Number of the tree by row.
         sharing: Which rows are sharing providers; None if all providers are in the anchor's tree.
     """
 
     count: int
     shares: list[Share]
-    served: list[tuple[str, Rows, "Mask | np.bool_"]]
+    served: list[tuple[str, Rows]]
     tree: Trees
     sharing: Mask | None
 
@@ -90,15 +85,10 @@ class CandidateTable:
         """
         if self.sharing is None:
             return self.own_trees[:, None], np.ones((self.count, 1), dtype=np.bool_)
-        givers = list({id(share.position): share for share in self.shares}.values())
-        positions = np.stack([share.position for share in givers], axis=1)
-        is_present = np.stack(
-            [np.broadcast_to(share.is_present, self.count) for share in givers], axis=1
-        )
-        shares = self.sharing[positions]
-        is_shared = (shares | ~is_present).all(axis=1, keepdims=True)
-        trees = self.tree[positions]
-        return trees, first_of_each(trees, is_present & (~shares | is_shared))
+        givers = {id(share.position): share.position for share in self.shares}
+        positions = np.stack(list(givers.values()), axis=1)
+        shares, trees = self.sharing[positions], self.tree[positions]
+        return trees, first_of_each(trees, ~shares | shares.all(axis=1, keepdims=True))
 
 
 def first_of_each(numbers: Choices, counts: Mask) -> Mask:
@@ -218,7 +208,7 @@ class SlotOptions:
             ]
             for share in _divided_shares(slot, name, divisions):
                 table.shares.append(share)
-                table.served.append((NO_GROUP, share.position, share.is_present))
+                table.served.append((NO_GROUP, share.position))
         return table
 
     def partial_table(
@@ -234,7 +224,7 @@ class SlotOptions:
         for slot, resources in enumerate(self._resources):
             if filled is None or slot in filled:
                 position, suffix = np.ascontiguousarray(chosen[:, slot]), self.suffixes[slot]
-                table.served.append((suffix, position, np.True_))
+                table.served.append((suffix, position))
                 for name, amount in resources.items():
                     table.shares.append(Share(suffix, name, slot, position, amount))
         return table

@@ -71,12 +71,8 @@ class PackTerm(_FilledTerm):
         shares = table.of_class(name)
         if shares:
             positions = np.stack([share.position for share in shares], axis=1)
-            is_present = np.stack(
-                [np.broadcast_to(share.is_present, table.count) for share in shares], axis=1
-            )
             inside = table.tree[positions][:, :, None] == trees[:, None, :]
-            lent = is_present & ~(inside & counts[:, None, :]).any(axis=2)
-            lent = first_of_each(positions, lent)
+            lent = first_of_each(positions, ~(inside & counts[:, None, :]).any(axis=2))
             used += np.where(lent, totals.used[positions], 0).sum(axis=1)
             capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)
         return _share(used + self._amount(name), capacity)
@@ -176,7 +172,7 @@ class NearTerm(TermScorer):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        columns = [position for suffix, position, _ in table.served if suffix in self._suffixes]
+        columns = [position for suffix, position in table.served if suffix in self._suffixes]
         if not columns:
             return np.full(table.count, int(ONE), dtype=np.int64)
         positions, relatives = np.stack(columns, axis=1), self._relatives
@@ -238,9 +234,9 @@ class PreferredTerm(TermScorer):
         for preference, has in self._having:
             self.options.problem.budget.check()
             is_served = np.zeros(table.count, dtype=np.bool_)
-            for suffix, position, is_present in table.served:
+            for suffix, position in table.served:
                 if suffix == preference.suffix:
-                    is_served |= has[position] & is_present
+                    is_served |= has[position]
             worth += (is_served == preference.is_wanted) * float(preference.weight)
         return to_units(worth, 1 / self._total)
 
@@ -273,7 +269,7 @@ class AttributeTerm(TermScorer):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        for suffix, position, _ in table.served:
+        for suffix, position in table.served:
             if suffix == self._suffix:
                 return to_units(self._worth[position])
         return np.full(table.count, int(ONE), dtype=np.int64)

@@ -2,7 +2,7 @@
 """A request as the tests of its count: a closed form, not a search (contract page 101, definitions)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -121,17 +121,14 @@ class RequestCounts:
         return ServingProviders(starts, pairs[1])
 
     @property
-    def competing_classes(self) -> Sequence[str]:
-        """Return the classes whose first test does not follow from the second one."""
-        names = []
-        for name in self.amounts:
+    def tests(self) -> Iterator[RequestPart]:
+        """Yield the second tests, then as divided parts the first tests that do not follow from these."""
+        yield from (part for part in self.parts if not part.is_divided)
+        for name, amount in self.amounts.items():
             parts = [part for part in self.parts if name in part.amounts]
-            sizes = [len(part.served.providers) for part in parts]
-            if any(part.is_divided for part in parts) or sum(sizes) > len(
-                self.serving(name).providers
-            ):
-                names.append(name)
-        return names
+            served, size = self.serving(name), sum(len(part.served.providers) for part in parts)
+            if size > len(served.providers) or any(part.is_divided for part in parts):
+                yield RequestPart({name: amount}, 1, False, True, False, served)
 
 
 def _whole_parts(problem: Problem) -> Iterator[RequestPart]:

@@ -9,7 +9,6 @@ the requested trees each time, so no answer depends on earlier questions or chan
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -114,18 +113,6 @@ _ONE = 2.0**52
 """A loss of 1 in whole units: sums of whole numbers are the same in any order."""
 
 
-class States(NamedTuple):
-    """A tree of a candidate, for all trees of some candidates.
-
-    Attributes:
-        candidate: The candidate's number.
-        tree: The tree's.
-    """
-
-    candidate: Rows
-    tree: Rows
-
-
 @dataclass(frozen=True, slots=True)
 class _Costs:
     """The cost of one consumer less of each request in each tree.
@@ -209,25 +196,30 @@ class MixRoom:
             for request in self._requests.requests
         ]
 
-    def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
-        """Return the value of the term for some candidates."""
+    def values(self, count: int, candidates: Rows, trees: Rows, takes: Sequence[Take]) -> Floats:
+        """Return the value of the term for some candidates.
+
+        Args:
+            count: Number of candidates.
+            candidates: The number of the candidate in each state, ascending, shape (states,).
+            trees: The tree of each state: a candidate has a state for each of its trees.
+            takes: What the candidates take.
+        """
         takes = with_consumed(self._forest, takes)
         loss = np.zeros(count, dtype=np.int64)
-        for first in range(0, len(states.tree), TOGETHER):
+        for first in range(0, len(trees), TOGETHER):
             self._budget.check()
             batch = slice(first, first + TOGETHER)
-            part = States(states.candidate[batch], states.tree[batch])
-            np.add.at(loss, part.candidate, self._losses(part, takes))
+            batch_takes = [take.of(candidates[batch]) for take in takes]
+            np.add.at(loss, candidates[batch], self._losses(trees[batch], batch_takes))
         values: Floats = np.maximum(1 - loss / _ONE, 0.0)
         return values
 
-    def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
-        takes = [take.of(states.candidate) for take in takes]
+    def _losses(self, trees: Rows, takes: Sequence[Take]) -> Integers:
         count = self._requests.counter.count
-        distinct, at = np.unique(states.tree, return_inverse=True)
-        now, then = count(self._forest, distinct), count(self._forest, states.tree, takes)
-        less = np.maximum(now[at] - then, 0)
-        less *= self._costs.units[states.tree]
+        distinct, at = np.unique(trees, return_inverse=True)
+        less = np.maximum(count(self._forest, distinct)[at] - count(self._forest, trees, takes), 0)
+        less *= self._costs.units[trees]
         less *= _ONE
         loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
         return loss

@@ -5,13 +5,13 @@ Parts of several requests for the same classes are counted together.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.mixes.request_counts import RequestCounts, ServingProviders
+from treeclaim.forest.order.mixes.request_counts import RequestCounts, RequestPart
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.table.columns import (
     GREATEST,
@@ -188,21 +188,13 @@ class TreeCounter:
         """
         trees = 1 if are_joined else len(forest.order.roots)
         self.possible = np.ones((trees, len(requests)), dtype=np.bool_)
-        groups: dict[tuple[object, ...], list[_Test]] = {}
+        groups: dict[tuple[object, ...], list[tuple[int, RequestPart]]] = {}
         for number, request in enumerate(requests):
             self.possible[:, number] = request.possible.any() if are_joined else request.possible
             key_counts: Counter[tuple[object, ...]] = Counter()
-            tests = [
-                _Test(number, part.amounts, part.copies, part.are_apart, False, part.served)
-                for part in request.parts
-                if not part.is_divided
-            ]
-            for name in request.competing_classes:
-                amounts, served = {name: request.amounts[name]}, request.serving(name)
-                tests.append(_Test(number, amounts, 1, False, True, served))
-            for test in tests:
-                key = tuple(sorted(test.amounts)), test.copies, test.are_apart, test.is_total
-                groups.setdefault((*key, key_counts[key]), []).append(test)
+            for test in request.tests:
+                key = tuple(sorted(test.amounts)), test.copies, test.are_apart, test.is_divided
+                groups.setdefault((*key, key_counts[key]), []).append((number, test))
                 key_counts[key] += 1
         self._groups = [_group(forest, tests, trees) for tests in groups.values()]
 
@@ -239,19 +231,9 @@ class TreeCounter:
         return self.count(forest, np.arange(len(self.possible))).astype(np.int64)
 
 
-class _Test(NamedTuple):
-    """A test of the count of a request."""
-
-    request: int
-    amounts: Mapping[str, int]
-    copies: int
-    are_apart: bool
-    is_total: bool
-    served: ServingProviders
-
-
-def _group(forest: Forest, tests: Sequence[_Test], trees: int) -> _TestGroup:
-    """Group tests; the providers of a single tree are those of all trees."""
+def _group(forest: Forest, numbered: Sequence[tuple[int, RequestPart]], trees: int) -> _TestGroup:
+    """Group tests, each with the number of its request; the providers of a single tree are those of all trees."""
+    tests = [test for _, test in numbered]
     first = tests[0]
     names = tuple(sorted(first.amounts))
     width = max(forest.row_count, 1)
@@ -262,17 +244,17 @@ def _group(forest: Forest, tests: Sequence[_Test], trees: int) -> _TestGroup:
     keys = np.unique(np.concatenate(list(keys_of.values())))
     kind = np.zeros(len(keys), dtype=np.int64)
     serves = np.zeros((len(keys), len(tests)), dtype=np.bool_)
-    for number, test in enumerate(tests):
-        serves[search_ascending(keys, keys_of[id(test.served)]), number] = True
-        kind = join_numbers(kind, serves[:, number].astype(np.int64))
+    for at, test in enumerate(tests):
+        serves[search_ascending(keys, keys_of[id(test.served)]), at] = True
+        kind = join_numbers(kind, serves[:, at].astype(np.int64))
     _, first_of_kind = np.unique(kind, return_index=True)
     rows = keys % width
     return _TestGroup(
         names=names,
         copies=first.copies,
         are_apart=first.are_apart,
-        is_total=first.is_total,
-        requests=np.array([test.request for test in tests]),
+        is_total=first.is_divided,
+        requests=np.array([number for number, _ in numbered]),
         amounts=np.array([[float(test.amounts[name]) for test in tests] for name in names]),
         keys=keys,
         width=width,
