@@ -21,6 +21,9 @@ class _ServiceCommand(DeclaredCommand):
     function: ClassVar[str]
     arguments = CONFIG_OPTIONS
 
+    def __init_subclass__(cls, function: str) -> None:
+        cls.function = function
+
     def execute(self, options: argparse.Namespace) -> int | None:
         module, _, name = self.function.partition(":")
         run = getattr(import_module(f"treeclaim.cli.service.{module}"), name)
@@ -28,22 +31,17 @@ class _ServiceCommand(DeclaredCommand):
         return status
 
 
-class SyncDatabase(_ServiceCommand):
+class SyncDatabase(_ServiceCommand, function="database:sync"):
     """Upgrade the schema to the newest revision."""
 
-    function = "database:sync"
 
-
-class ShowVersion(_ServiceCommand):
+class ShowVersion(_ServiceCommand, function="database:show_version"):
     """Print the revision of the Placement schema."""
 
-    function = "database:show_version"
 
-
-class StampDatabase(_ServiceCommand):
+class StampDatabase(_ServiceCommand, function="database:stamp"):
     """Record a revision without migrating the schema."""
 
-    function = "database:stamp"
     example = _HEAD
     arguments = f"""
         VERSION  the revision
@@ -51,10 +49,9 @@ class StampDatabase(_ServiceCommand):
     """
 
 
-class MigrateOnline(_ServiceCommand):
+class MigrateOnline(_ServiceCommand, function="database:migrate_online"):
     """Fill in the columns that older rows lack."""
 
-    function = "database:migrate_online"
     example = "--max-count 1000"
     arguments = f"""
         --max-count COUNT  migrate at most this many records, then stop (default: all)
@@ -62,10 +59,9 @@ class MigrateOnline(_ServiceCommand):
     """
 
 
-class PruneDatabase(_ServiceCommand):
+class PruneDatabase(_ServiceCommand, function="database:prune"):
     """Delete rows that the change feed no longer needs."""
 
-    function = "database:prune"
     example = "--keep-hours 48"
     # The default is that of the service. With less, cursors of clients expire before a day is over.
     arguments = f"""
@@ -74,56 +70,49 @@ class PruneDatabase(_ServiceCommand):
     """
 
 
-class ResetFeed(_ServiceCommand):
+class ResetFeed(_ServiceCommand, function="database:reset_feed"):
     """Make every worker and every watcher load everything again.
 
     For a database whose rows were changed by hand, or of which only some tables were restored.
     """
 
-    function = "database:reset_feed"
 
-
-class CheckDatabase(_ServiceCommand):
+class CheckDatabase(_ServiceCommand, function="database:check_takeover"):
     """Check whether the database can be taken over. Nothing is changed.
 
     Exit status: 0 if it can, 1 for warnings, 2 for errors.
     """
 
-    function = "database:check_takeover"
     example = "--config-file /etc/placement/placement.conf"
 
 
-class CheckUpgrade(_ServiceCommand):
+class CheckUpgrade(_ServiceCommand, function="database:check_upgrade"):
     """Check whether anything has to be done before an upgrade.
 
     Exit status: 0 if not, 1 for warnings, 2 for failures, 255 if the check failed.
     """
 
-    function = "database:check_upgrade"
     failure_status = 255
 
 
-class PrintConfigSample(_ServiceCommand):
+class PrintConfigSample(_ServiceCommand, function="configured:print_config_sample"):
     """Print a commented placement.conf."""
 
-    function = "configured:print_config_sample"
     arguments = ""
 
 
-class PrintPolicySample(_ServiceCommand):
+class PrintPolicySample(_ServiceCommand, function="configured:print_policy_sample"):
     """Print a commented policy.yaml."""
 
-    function = "configured:print_policy_sample"
     arguments = ""
 
 
-class CheckConfig(_ServiceCommand):
+class CheckConfig(_ServiceCommand, function="configured:check"):
     """Check the configuration, and print the options in effect with the places that set them.
 
     Exit status: 0 if the service can use it, 1 for errors.
     """
 
-    function = "configured:check"
     example = "--config-file /etc/placement/placement.conf"
     arguments = f"""
         --all  also print default values
