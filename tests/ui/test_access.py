@@ -71,7 +71,7 @@ def test_query_can_be_sent_with_the_keyboard_only(visit, cloud):
     page.keyboard.press("Control+A")
     page.keyboard.type("admin")
     page.keyboard.press("Enter")
-    page.get_by_text("11 trees and 1 pool").first.wait_for()
+    page.get_by_text("12 trees").first.wait_for()
     tab_to(page, "Ask")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Ask", level=1).wait_for()
@@ -101,7 +101,7 @@ def tab_to(page, name):
 
 def test_skip_link_leads_to_the_content(visit, cloud):
     page = visit(cloud).open()
-    page.get_by_text("11 trees and 1 pool").first.wait_for()
+    page.get_by_text("12 trees").first.wait_for()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"

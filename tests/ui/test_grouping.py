@@ -6,10 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.clouds import SHARING
 from tests.ui.changes import changed, uuid_of
 from tests.ui.conftest import read_map
-from tests.ui.worlds import QUESTION
 
 pytestmark = pytest.mark.long
 NAMES = "/treeclaim/aggregates/names"
@@ -64,40 +62,6 @@ def test_a_change_while_the_aggregates_are_read_is_not_lost(visit, cloud, client
         route.fulfill(response=older)
         option = page.get_by_label("Group by").locator("option")
         option.filter(has_text=f"{after[:8]}… (1 tree)").wait_for(state="attached")
-
-
-def test_pools_and_trees_are_counted_separately(visit, cloud, client):
-    visitor = visit(cloud)
-    page = visitor.open("#/cloud?by=aggregates&view=table&name=o")
-    visitor.see("11 trees and 1 pool · ")
-    # One of the eleven, the edge, has no such letter in its name.
-    visitor.see("10 trees and 1 pool found")
-    assert page.locator("table caption").inner_text() == "10 trees and 1 pool; 11 shown"
-    counts = page.get_by_label("Group by").locator("option").filter(has_text="…")
-    counts.first.wait_for(state="attached")
-    assert sorted(text.partition(" ")[2] for text in counts.all_text_contents()) == [
-        "(5 trees)",
-        "(6 trees and 1 pool)",
-    ]
-    page = visitor.open("#/cloud?name=pool")
-    visitor.see("1 pool found")
-    page = visitor.open("#/tree")
-    visitor.see("11 trees and 1 pool; 12 shown")
-    page = visitor.open(f"#/ask?{QUESTION}")
-    page.get_by_text("from 8 trees").wait_for()
-    page = visitor.open("#/ask?resources=DISK_GB:1")
-    page.get_by_text("from 10 trees and 1 pool").wait_for()
-
-
-def test_tree_becomes_a_pool_and_a_tree_again(visit, cloud, client):
-    edge = uuid_of(client, "edge")
-    visitor = visit(cloud)
-    visitor.open()
-    visitor.see("11 trees and 1 pool")
-    visitor.page.locator(".dot").wait_for()
-    with changed(client, edge, "traits", [SHARING]):
-        visitor.see("10 trees and 2 pools")
-    visitor.see("11 trees and 1 pool")
 
 
 def test_aggregates_are_shown_by_name(visit, cloud, client):

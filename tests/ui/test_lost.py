@@ -83,7 +83,7 @@ def test_unsendable_token_is_not_sent(visit, cloud):
     assert sent == []
     page.get_by_label("Token").fill(" admin ")
     page.keyboard.press("Enter")
-    visitor.see("11 trees and 1 pool")
+    visitor.see("12 trees")
 
 
 def test_unsendable_stored_token_is_requested_again(visit, cloud):

@@ -58,7 +58,7 @@ def test_pages_and_event_stream_work_below_a_path(visit, tmp_path):
         assert page.url == f"{url}/ui/"
         page.get_by_label("Token").fill("admin")
         page.keyboard.press("Enter")
-        visitor.see("11 trees and 1 pool")
+        visitor.see("12 trees")
         visitor.see("live: changes come as they are made")
         with claimed(client, {uuid_of(client, "host-6_numa1_device"): {"VGPU": 3}}):
             visitor.see("3 of 40 used")
@@ -80,7 +80,7 @@ def test_pages_and_event_stream_work_below_a_path(visit, tmp_path):
         page.get_by_role("button", name="Why not more trees?").click()
         page.locator(".verdict").wait_for()
         page.get_by_role("link", name="Treeclaim").click()
-        visitor.see("11 trees and 1 pool")
+        visitor.see("12 trees")
         assert page.url.startswith(f"{url}/ui/")
     # Where somebody opens a picture alone, browsers ask for that by themselves.
     assert set(elsewhere) <= {"/favicon.ico"}

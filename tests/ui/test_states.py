@@ -24,9 +24,9 @@ def test_token_is_requested_kept_in_the_tab_and_forgotten(visit, cloud):
     visitor.see("This service believes every caller")
     page.get_by_label("Token").fill("admin")
     page.keyboard.press("Enter")
-    visitor.see("11 trees and 1 pool")
+    visitor.see("12 trees")
     page.reload()
-    visitor.see("11 trees and 1 pool")
+    visitor.see("12 trees")
     assert "admin" not in page.url
     assert page.evaluate("[document.cookie, localStorage.length]") == ["", 0]
     page.get_by_role("button", name="Sign out").click()
@@ -52,7 +52,7 @@ def test_refused_token_is_reported_and_requested_again(visit, cloud):
     page.unroute("**/treeclaim/totals*")
     page.get_by_label("Token").fill("admin")
     page.get_by_role("button", name="Show the cloud").click()
-    visitor.see("11 trees and 1 pool")
+    visitor.see("12 trees")
     assert "class=VCPU" in page.url
 
 

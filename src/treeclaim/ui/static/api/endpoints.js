@@ -3,10 +3,12 @@
 
 import { ifAllowed } from "./errors.js";
 import { INCLUDE } from "../model/parts.js";
-import { SHARING } from "../model/trees.js";
 
 const MOST = 10_000;
 /* Entries of a page that the server returns at most. */
+
+const SHARING = "MISC_SHARES_VIA_AGGREGATE";
+/* The trait of what is shared with aggregates. */
 
 const AT_ONCE = 200;
 /* Uuids in one address; servers and proxies refuse much longer addresses. */
@@ -47,21 +49,6 @@ export async function aggregateNames(api, signal) {
   const path = "/treeclaim/aggregates/names";
   const pages = await ifAllowed(api.pages(path, { limit: MOST }, signal), []);
   return new Map(pages.flatMap(({ names }) => Object.entries(names)));
-}
-
-const isRoot = ({ parent_provider_uuid: parent }) => parent === null;
-
-/**
- * Uuids of the roots that are pools: they share what they have with the hosts of their aggregates.
- *
- * @param {string[]|null} uuids The providers among which to look; null for all.
- * @returns {Promise<Set<string>>} None if the policy hides them.
- */
-export async function pools(api, uuids, signal) {
-  const query = { required: SHARING };
-  const rows = await ifAllowed(uuids ? providersByUuid(api, uuids, signal, query)
-    : providers(api, query, signal), []);
-  return new Set(rows.filter(isRoot).map(({ uuid }) => uuid));
 }
 
 /** Sharing providers that are in one of some aggregates. */

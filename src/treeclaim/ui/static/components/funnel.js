@@ -10,19 +10,18 @@ import { html } from "./html.js";
 
 /**
  * @param {object} document Of contract page 97, section 3.
- * @param {boolean} hasPools Whether the trees that it counts include pools.
  * @param {string} query The query, for links of the advice.
  * @param {Map<string, string>} names Of aggregates.
  * @param {object[]} rows The assumptions.
  */
-export function Explanation({ document, hasPools = false, query = "", names, rows = [] }) {
+export function Explanation({ document, query = "", names, rows = [] }) {
   const { trees, funnel, nearest, advice, feasible } = document;
   const of = trees.considered;
   return html`<div class="explanation">
     <p class=${`verdict ${feasible ? "good" : "bad"}`} role="status">
-      ${verdict(document, hasPools)}</p>
+      ${verdict(document)}</p>
     <${Section} name="funnel" title="Constraints that rule trees out"><ol class="funnel">
-      <li><span class="step">all ${hasPools ? "trees and pools" : "trees"}</span>
+      <li><span class="step">all trees</span>
         <${FunnelBar} before=${of} after=${of} of=${of} />
         <span class="number">${count(of)}</span></li>
       ${funnel.map((step, index) => html`
@@ -61,9 +60,8 @@ function Advice({ line, query, rows }) {
     ${" "}<a href=${address("ask", "", withAsIf(relaxed, rows))}>Ask without it</a>`}</li>`;
 }
 
-function verdict({ feasible, trees, fits_when_empty: fits }, hasPools) {
-  const all = hasPools ? `${count(trees.considered)} trees and pools`
-    : counted(trees.considered, "tree");
+function verdict({ feasible, trees, fits_when_empty: fits }) {
+  const all = counted(trees.considered, "tree");
   if (feasible) return `${count(trees.matching)} of ${all} match.`;
   const would = fits ? "It would fit" : "It would not fit even";
   return `None of ${all} matches. ${would} if nothing were allocated.`;

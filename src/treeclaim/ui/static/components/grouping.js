@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Groups the trees of the map by aggregates of their roots. */
 
-import { aggregateName } from "../model/numbers.js";
-import { countedTrees } from "../model/trees.js";
+import { aggregateName, counted } from "../model/numbers.js";
 import { html } from "./html.js";
 import { Select } from "./layout.js";
 
@@ -14,7 +13,7 @@ const BY_NAME = new Intl.Collator("en", { numeric: true });
 export function Grouping({ by, trees, cloud, onChoose }) {
   const { names } = cloud;
   const known = [...membersOf(trees, cloud)].map(([uuid, members]) =>
-    [uuid, `${aggregateName(names, uuid)} (${countedTrees(members)})`]);
+    [uuid, `${aggregateName(names, uuid)} (${counted(members.length, "tree")})`]);
   const isKnown = !by || by === EACH || known.some(([uuid]) => uuid === by);
   return html`<label>Group by <${Select} value=${by} onChoose=${onChoose} options=${[
     ["", "nothing"], [EACH, "every aggregate"],
@@ -51,7 +50,7 @@ export function grouped(trees, by, cloud) {
     || BY_NAME.compare(one.trees[0].name, other.trees[0].name));
   const others = trees.filter(({ uuid }) => !cloud.aggregatesOf(uuid).some(isWanted));
   if (others.length) {
-    const title = `In no such aggregate: ${countedTrees(others)}`;
+    const title = `In no such aggregate: ${counted(others.length, "tree")}`;
     groups.push({ title, place: ", in no such aggregate", trees: others });
   }
   return groups;
@@ -61,5 +60,6 @@ export function grouped(trees, by, cloud) {
 function titleOf(uuid, members, names) {
   const some = members.slice(0, MOST_NAMES).map(({ name }) => name).join(", ");
   const more = members.length > MOST_NAMES ? " …" : "";
-  return `Aggregate ${aggregateName(names, uuid)}: ${countedTrees(members)} (${some}${more})`;
+  const number = counted(members.length, "tree");
+  return `Aggregate ${aggregateName(names, uuid)}: ${number} (${some}${more})`;
 }

@@ -6,24 +6,18 @@ import { Cloud } from "../model/cloud.js";
 import { conditionsByTree } from "../model/conditions.js";
 import { Session, html, useContext, useEffect, useMemo, useState } from "./html.js";
 
-const MARKED_MILLISECONDS = 5_000;
-/* How long it is kept when a tree changed; the map marks it for less. */
-
 /** Whether the cloud stays current, or when it was read. */
 export const Live = ({ isLive, readAt }) => html`<span class="live">${isLive
   ? html`<span class="dot" aria-hidden="true"></span>live: changes come as they are made`
   : `as of ${readAt.toLocaleTimeString()}`}</span>`;
 
-const NOTHING_YET = {
-  value: undefined, error: null, conditionsError: null, isLive: false, changed: new Map(),
-};
+const NOTHING_YET = { value: undefined, error: null, conditionsError: null, isLive: false };
 
 /**
  * Read the cloud, and keep it current.
  *
  * @returns {object} `value`, `error` and `again` as those of `useAnswer`; `trees` of the cloud;
- *   `conditions` by the root's uuid, and `conditionsError`; `isLive` and `readAt` for `Live`;
- *   `changed`, a new map after each change: when trees changed, by uuid.
+ *   `conditions` by the root's uuid, and `conditionsError`; `isLive` and `readAt` for `Live`.
  */
 export function useLiveCloud() {
   const { api, revision } = useContext(Session);
@@ -32,40 +26,34 @@ export function useLiveCloud() {
   useEffect(() => {
     const abort = new AbortController();
     const { signal } = abort;
-    const update = (more) => signal.aborted
-      || setState((before) => ({ ...before, ...more(before) }));
-    const show = (cloud, uuids = []) => update(({ changed }) => {
-      const now = performance.now();
-      const recent = [...changed].filter(([, when]) => now - when < MARKED_MILLISECONDS);
-      return {
-        value: cloud, error: null, readAt: new Date(),
-        changed: new Map([...recent, ...uuids.map((uuid) => [uuid, now])]),
-      };
-    });
+    const update = (more) => signal.aborted || setState((before) => ({ ...before, ...more }));
+    const show = (cloud) => update({ value: cloud, error: null, readAt: new Date() });
     const run = async () => {
       let cloud = await Cloud.read(api, signal);
       show(cloud);
       // The map does not wait for the signs of conditions.
       cloud.readPart("conditions").then(() => show(cloud),
-        (conditionsError) => update(() => ({ conditionsError })));
+        (conditionsError) => update({ conditionsError }));
       await watch(api, cloud.cursor, {
-        changes: async (changes) => show(cloud, await cloud.apply(changes)),
+        changes: async (changes) => {
+          await cloud.apply(changes);
+          show(cloud);
+        },
         relist: async () => {
-          const before = cloud;
-          cloud = await before.readAgain();
-          show(cloud, cloud.differencesFrom(before));
+          cloud = await cloud.readAgain();
+          show(cloud);
           return cloud.cursor;
         },
-        live: (isLive) => update(() => ({ isLive })),
+        live: (isLive) => update({ isLive }),
       }, signal);
     };
-    run().catch((error) => update(() => ({ error })));
+    run().catch((error) => update({ error }));
     return () => abort.abort();
   }, [api, revision, turn]);
-  const { value: cloud, changed } = state;
+  const { value: cloud, readAt } = state;
   const { trees, conditions } = useMemo(() => ({
     trees: cloud?.trees ?? [],
     conditions: conditionsByTree([...cloud?.providers.conditions?.values() ?? []]),
-  }), [cloud, changed]);
+  }), [cloud, readAt]);
   return { ...state, trees, conditions, again: () => setTurn(turn + 1) };
 }

@@ -16,9 +16,6 @@ const NAME_SIZE = 64;
 const CLASS_SIZE = 88;
 /* Pixels of squares from which on they contain shares, names, classes. */
 
-const FLASH_MILLISECONDS = 1_600;
-/* How long a square that changed flashes; cloud.css has the same. */
-
 /**
  * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups What is where:
  *   the headline of each group, and words for the place of its trees.
@@ -27,12 +24,9 @@ const FLASH_MILLISECONDS = 1_600;
  *   changes, so that squares are drawn only then.
  * @param {Map<string, {words: string}>} conditions Of the trees that have a sign, by uuid.
  * @param {string} label What the map shows.
- * @param {Map<string, number>} changed When trees changed, by uuid; a changed square flashes.
  * @param {string} sought A part of the names that the user looks for.
  */
-export function TreeMap({
-  groups, look, conditions, label = "Map of trees", changed = NEVER, sought = "",
-}) {
+export function TreeMap({ groups, look, conditions, label = "Map of trees", sought = "" }) {
   const box = useRef(null);
   const [width, setWidth] = useState(0);
   const [index, setIndex] = useState(-1);
@@ -51,10 +45,10 @@ export function TreeMap({
     return groups.map(({ title, trees, ...group }, number) => html`<div key=${number}>
       ${title && html`<div class="map-title">${title}</div>`}
       <div class="squares">${trees.map((tree) => square(place++, tree, size, {
-        ...look(tree, group), sign: conditions.has(tree.uuid), changedAt: changed.get(tree.uuid),
+        ...look(tree, group), sign: conditions.has(tree.uuid),
         isFaded: !tree.name.toLowerCase().includes(sought),
       }))}</div></div>`);
-  }, [groups, size, look, conditions, changed, sought]);
+  }, [groups, size, look, conditions, sought]);
   useEffect(() => {
     const element = squaresIn(box)[index];
     element?.classList.add("current");
@@ -93,17 +87,12 @@ export function TreeMap({
   </div>`;
 }
 
-const NEVER = new Map();
-
 const squaresIn = (box) => box.current.getElementsByClassName("square");
 
-/** A square; one that changed again is another element, so that it flashes again. */
-function square(index, tree, size, { colour, figure, name, sign, changedAt, isFaded }) {
-  const isFlashing = performance.now() - changedAt < FLASH_MILLISECONDS;
-  const flags = `${isFlashing ? " flash" : ""}${isFaded ? " faded" : ""}`;
+function square(index, tree, size, { colour, figure, name, sign, isFaded }) {
   const isNarrow = size < NAME_SIZE || figure.length > 6;
   return html`
-    <div key=${`${tree.uuid} ${changedAt}`} class=${`square ${colour}${flags}`} data-index=${index}>
+    <div key=${tree.uuid} class=${`square ${colour}${isFaded ? " faded" : ""}`} data-index=${index}>
     ${size >= NAME_SIZE && html`<span class="tree-name">${tree.name}</span>`}
     ${size >= CLASS_SIZE && html`<span class="class">${name}</span>`}
     ${size >= SHARE_SIZE && html`<b class=${isNarrow ? "narrow" : ""}>${figure}</b>`}

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Trees as a table: what the map shows, for who cannot see it, and to sort. */
 
-import { count, percent } from "../model/numbers.js";
+import { count, counted, percent } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { byImportance, loadOf, loadOfTree } from "../model/totals.js";
-import { countedTrees } from "../model/trees.js";
 import { treeAddress } from "../routes.js";
 import { Bar } from "./bar.js";
 import { html, useMemo } from "./html.js";
@@ -37,7 +36,7 @@ export function TreeTable({ trees, wanted, conditions }) {
   ], [trees, conditions]);
   return html`<${Table} label="Table of trees" name="trees" columns=${columns} rows=${rows}
     keyOf=${({ uuid }) => uuid} atOnce=${50} order=${{ column: "Load", isUp: false }}
-    caption=${(shown) => `${countedTrees(trees)}; ${count(shown)} shown`} />`;
+    caption=${(shown) => `${counted(trees.length, "tree")}; ${count(shown)} shown`} />`;
 }
 
 const Measure = ({ total }) => (total ? html`<${Bar} total=${total} />

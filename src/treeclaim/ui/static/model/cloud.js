@@ -14,11 +14,10 @@ const KEPT = {
 export class Cloud {
   /**
    * @param {{totals: object, parts: object[], cursor: string}} totals By tree.
-   * @param {Set<string>} pools Uuids of the trees that are pools.
    * @param {AbortSignal} signal Ends what is still being read.
    */
-  constructor(api, { totals, parts, cursor }, pools, signal) {
-    Object.assign(this, { api, totals, cursor, pools, signal });
+  constructor(api, { totals, parts, cursor }, signal) {
+    Object.assign(this, { api, totals, cursor, signal });
     this.parts = new Map(parts.map((part) => [part.uuid, part]));
     /* Providers by uuid for each part that was read; names of aggregates by uuid. */
     this.providers = {};
@@ -27,13 +26,11 @@ export class Cloud {
   }
 
   static async read(api, signal) {
-    const totals = await endpoints.totals(api, { by: "tree" }, signal);
-    // After the totals: the feed lists from their cursor on what changes in between.
-    return new Cloud(api, totals, await endpoints.pools(api, null, signal), signal);
+    return new Cloud(api, await endpoints.totals(api, { by: "tree" }, signal), signal);
   }
 
   get trees() {
-    return [...this.parts.values()].map((part) => ({ ...part, isPool: this.pools.has(part.uuid) }));
+    return [...this.parts.values()];
   }
 
   /** Aggregates of a root; none before they are read. */
@@ -77,19 +74,7 @@ export class Cloud {
     return cloud;
   }
 
-  /** Uuids of the trees that differ from those of another cloud. */
-  differencesFrom(other) {
-    const before = new Map(other.trees.map((tree) => [tree.uuid, JSON.stringify(tree)]));
-    return this.trees.filter((tree) => before.get(tree.uuid) !== JSON.stringify(tree))
-      .map(({ uuid }) => uuid);
-  }
-
-  /**
-   * Read again what changes concern.
-   *
-   * @param {object[]} changes Of contract page 99, section 4.
-   * @returns {Promise<string[]>} Uuids of the trees that differ.
-   */
+  /** Read again what changes (contract page 99, section 4) concern. */
   async apply(changes) {
     const { api, signal } = this;
     const deleted = changes.filter((change) => change.deleted).map(({ uuid }) => uuid);
@@ -98,48 +83,30 @@ export class Cloud {
     // A tree that lost its root, or became part of another tree, no longer exists.
     const former = [...deleted, ...changed].filter((uuid) => this.parts.has(uuid));
     const roots = [...new Set([...rows.map((row) => row.root_provider_uuid), ...former])];
-    const traits = concernedIn(changes, "traits");
-    const [{ totals }, parts, pools] = await Promise.all([
-      endpoints.totals(api, {}, signal),
-      endpoints.totalsOfTrees(api, roots, signal),
-      endpoints.pools(api, traits, signal),
+    const [{ totals }, parts] = await Promise.all([
+      endpoints.totals(api, {}, signal), endpoints.totalsOfTrees(api, roots, signal),
     ]);
-    const moved = await this.#readParts(changes, deleted);
-    const before = new Map(roots.map((uuid) => [uuid, this.#textOf(uuid)]));
+    await this.#readParts(changes, deleted);
     this.totals = totals;
-    for (const uuid of traits) this.pools.delete(uuid);
-    for (const uuid of pools) this.pools.add(uuid);
     const found = new Map(parts.map((part) => [part.uuid, part]));
     for (const uuid of roots) {
       if (found.has(uuid)) this.parts.set(uuid, found.get(uuid));
       else this.parts.delete(uuid);
     }
-    return roots.filter((uuid) => this.parts.has(uuid)
-      && (moved.has(uuid) || before.get(uuid) !== this.#textOf(uuid)));
   }
 
-  #textOf(uuid) {
-    return JSON.stringify([this.parts.get(uuid), this.pools.has(uuid)]);
-  }
-
-  /** Read parts of changed providers again; return the uuids whose aggregates differ. */
+  /** Read parts of changed providers again. */
   async #readParts(changes, deleted) {
     // Readings that are under way may be older than the changes; the page shows their failures.
     await Promise.allSettled(this.readings.values());
-    const moved = new Set();
     for (const [part, providers] of Object.entries(this.providers)) {
       for (const uuid of deleted) providers.delete(uuid);
       const uuids = concernedIn(changes, part);
       const query = endpoints.including([part]);
       const rows = await endpoints.providersByUuid(this.api, uuids, this.signal, query)
         .catch(ignoreHidden);
-      for (const row of rows ?? []) {
-        const before = providers.get(row.uuid);
-        this.take(part, row);
-        if (`${before?.aggregates}` !== `${row.aggregates}`) moved.add(row.uuid);
-      }
+      for (const row of rows ?? []) this.take(part, row);
     }
-    return moved;
   }
 }
 

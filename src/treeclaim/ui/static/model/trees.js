@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Trees of resource providers. */
 
-import { counted } from "./numbers.js";
-
 const BY_NAME = new Intl.Collator("en", { numeric: true });
-
-/** The trait of what is shared with aggregates; a tree whose root has it is a pool. */
-export const SHARING = "MISC_SHARES_VIA_AGGREGATE";
-
-/** Count trees in words; pools are counted separately, as nothing runs on them. */
-export function countedTrees(trees) {
-  const pools = trees.filter(({ isPool }) => isPool).length;
-  const hosts = counted(trees.length - pools, "tree");
-  if (!pools) return hosts;
-  return trees.length > pools ? `${hosts} and ${counted(pools, "pool")}` : counted(pools, "pool");
-}
 
 /**
  * Put rows of providers into trees.

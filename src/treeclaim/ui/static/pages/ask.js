@@ -15,7 +15,6 @@ import { counted, milliseconds } from "../model/numbers.js";
 import { readQuery, writeQuery } from "../model/query.js";
 import { asCurl, asFlavor, asPython } from "../model/snippets.js";
 import { own } from "../model/texts.js";
-import { SHARING, countedTrees } from "../model/trees.js";
 import { address } from "../routes.js";
 
 const EXAMPLE = "resources=VCPU:4,MEMORY_MB:8192&limit=100";
@@ -95,8 +94,9 @@ async function read(api, query, rows, signal) {
 function Shown({ found, assumptions, took, query, rows }) {
   const [isExplained, setExplained] = useState(false);
   const { allocation_requests: requests, provider_summaries: summaries, given } = found;
+  const roots = new Set(Object.values(summaries).map((summary) => summary.root_provider_uuid));
   const title = requests.length
-    ? `${counted(requests.length, "candidate")} from ${countedTrees(rootsIn(summaries))}`
+    ? `${counted(requests.length, "candidate")} from ${counted(roots.size, "tree")}`
     : "No candidate";
   const plan = withAsIf({ goal: "fit", query, amount: 1 }, rows);
   return html`<${Panel} name="found"
@@ -121,17 +121,11 @@ function Shown({ found, assumptions, took, query, rows }) {
   <//>`;
 }
 
-/** The roots of some providers, as countedTrees takes them. */
-const rootsIn = (summaries) =>
-  [...new Set(Object.values(summaries).map((summary) => summary.root_provider_uuid))]
-    .map((uuid) => ({ isPool: own(summaries, uuid)?.traits?.includes(SHARING) }));
-
 async function explain(api, query, given, signal) {
-  const [document, pools, names] = await Promise.all([
-    endpoints.explanation(api, query, given, signal), endpoints.pools(api, null, signal),
-    endpoints.aggregateNames(api, signal),
+  const [document, names] = await Promise.all([
+    endpoints.explanation(api, query, given, signal), endpoints.aggregateNames(api, signal),
   ]);
-  return { document, hasPools: pools.size > 0, names };
+  return { document, names };
 }
 
 function Candidates({ found, query, made }) {

@@ -13,7 +13,6 @@ import { lookOfLoad } from "../model/colours.js";
 import { count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { DOMINANT, inClassOrder } from "../model/totals.js";
-import { countedTrees } from "../model/trees.js";
 import { address } from "../routes.js";
 
 export function CloudPage({ route }) {
@@ -21,7 +20,8 @@ export function CloudPage({ route }) {
   const { value: cloud } = live;
   const classes = Object.keys(cloud?.totals ?? {}).length;
   return html`<${Heading} title="Cloud" summary=${cloud?.parts.size > 0 && html`
-      ${countedTrees(live.trees)} · ${counted(classes, "resource class", "resource classes")}
+      ${counted(live.trees.length, "tree")}
+      ${" · "}${counted(classes, "resource class", "resource classes")}
       ${" "}<${Live} ...${live} />`} />
     <${Answer} of=${live} what="the cloud" show=${() => (cloud.parts.size
       ? html`<${Shown} ...${live} cloud=${cloud} query=${route.query} />` : NO_TREES)} />`;
@@ -31,7 +31,7 @@ const NO_TREES = html`<${Empty} title="There is no resource provider yet">
   <p>Load a topology, and the trees are here:</p>
   <pre>treeclaim demo --topology > cloud.yaml${"\n"}treeclaim load cloud.yaml</pre><//>`;
 
-function Shown({ cloud, trees, changed, conditions, conditionsError, query }) {
+function Shown({ cloud, trees, conditions, conditionsError, query }) {
   const choice = Object.fromEntries(new URLSearchParams(query));
   const { by = "", name = "", view = "map" } = choice;
   const sought = name.toLowerCase();
@@ -68,13 +68,13 @@ function Shown({ cloud, trees, changed, conditions, conditionsError, query }) {
         <${Switch} label="Show as" options=${[["map", "Map"], ["table", "Table"]]} value=${view}
           onChoose=${(next) => choose({ view: next === "map" ? "" : next })} />
       </div>
-      ${sought && html`<p role="status" class="fine">${countedTrees(found)} found</p>`}
+      ${sought && html`<p role="status" class="fine">${counted(found.length, "tree")} found</p>`}
       ${aggregatesError && html`<${Failure} error=${aggregatesError} what="the aggregates" />`}
       ${conditionsError && html`<${Failure} error=${conditionsError} what="the conditions" />`}
       ${view === "table"
         ? html`<${TreeTable} trees=${found} wanted=${wanted} conditions=${conditions} />`
         : html`<${TreeMap} groups=${groups} look=${look} conditions=${conditions}
-            changed=${changed} sought=${sought} />`}
+            sought=${sought} />`}
     <//>`;
 }
 

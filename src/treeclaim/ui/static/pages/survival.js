@@ -45,7 +45,7 @@ export function SurvivalPage({ route }) {
 async function read(api, { domains, types, holds }, rows, signal) {
   const assumptions = await givenBy(api, rows, signal);
   const totals = await endpoints.totals(api, { by: "tree" }, signal, assumptions?.given);
-  const cloud = new Cloud(api, totals, await endpoints.pools(api, null, signal), signal);
+  const cloud = new Cloud(api, totals, signal);
   if (domains !== TREES) {
     await cloud.readPart("aggregates");
     for (const row of assumptions?.made ?? []) cloud.take("aggregates", row);
