@@ -113,21 +113,6 @@ def to_units(values: Floats, factor: float = 1.0) -> Units:
     return units
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """The demand of a slot for a class.
-
-    Attributes:
-        slot: The slot; slots of divided classes follow all others.
-        units: Units.
-        is_divided: Whether several providers may give it.
-    """
-
-    slot: int
-    units: int
-    is_divided: bool
-
-
 class SlotOptions:
     """The slots of a request, the providers that may serve each of them, and tables of candidates.
 
@@ -135,7 +120,7 @@ class SlotOptions:
         problem: The search.
         relations: The possible providers of each slot; slots of divided classes follow all others.
         suffixes: The group of each slot.
-        amounts: The slots of each class.
+        amounts: Units of each slot of each class.
         are_own: Whether every provider that gives something is in its anchor's tree.
     """
 
@@ -148,14 +133,13 @@ class SlotOptions:
         self._divided_from = len(plan.slots)
         self._resources = [slot.resources for slot in plan.slots]
         divided = [{name: units} for name, units in plan.split.items()]
-        self.amounts: dict[str, list[Amount]] = {}
+        self.amounts: dict[str, dict[int, int]] = {}
         giving = []
         for slot, resources in enumerate([*self._resources, *divided]):
             if resources:
                 giving.append(self.relations[slot])
             for name, units in resources.items():
-                amount = Amount(slot, units, slot >= self._divided_from)
-                self.amounts.setdefault(name, []).append(amount)
+                self.amounts.setdefault(name, {})[slot] = units
         self.are_own = all(relation.pairs.is_local for relation in giving)
         self._sharing = None if self.are_own else sharing_rows(problem.forest)
         self._apart = {
@@ -164,6 +148,10 @@ class SlotOptions:
             for differing_slot in step.differs
             if step.slot is not None
         }
+
+    def is_divided(self, slot: int) -> bool:
+        """Return whether several providers may give the amount of a slot."""
+        return slot >= self._divided_from
 
     def are_apart(self, first: int, other: int) -> bool:
         """Return whether two slots always have different providers."""

@@ -16,7 +16,6 @@ from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.term import (
     ONE,
-    Amount,
     CandidateTable,
     Share,
     SlotOptions,
@@ -60,7 +59,7 @@ class PackTerm(_FilledTerm):
         return units
 
     def _amount(self, name: str) -> int:
-        return sum(amount.units for amount in self.options.amounts[name])
+        return sum(self.options.amounts[name].values())
 
     def _filled_shares(self, table: CandidateTable, name: str) -> Floats:
         if self.options.are_own:
@@ -87,22 +86,22 @@ class PackTerm(_FilledTerm):
         The total usage of a tree and the providers that share with it, divided by their total capacity, lies between the
         least and the greatest of the single quotients, wherever the amount is added.
         """
-        relations = [self.options.relations[amount.slot] for amount in self.options.amounts[name]]
+        relations = {slot: self.options.relations[slot] for slot in self.options.amounts[name]}
         if self.options.problem.may_leave_anchors:
             return np.full(self._roots, float(is_ceiling))
-        if all(relation.pairs.is_local for relation in relations):
+        if all(relation.pairs.is_local for relation in relations.values()):
             return self._own_values(name)
         totals = self._totals[name]
         units = self._amount(name) if is_ceiling else 0
         tree_share = _share(totals.tree_used + units, totals.tree_capacity)
         bounds = [np.where(totals.tree_capacity > 0, tree_share, 1 - is_ceiling)]
-        for amount, relation in zip(self.options.amounts[name], relations, strict=True):
+        for slot, relation in relations.items():
             provider = relation.pairs.provider
             tree = np.arange(self._roots).repeat(np.diff(relation.pairs.starts))
             is_lent = self.options.forest.order.tree[provider] != tree
             lent_share = _share(totals.used[provider] + units, totals.capacity[provider])
             shares = np.where(is_lent, lent_share, tree_share[tree])
-            bounds.append(self.options.extreme(amount.slot, shares, is_ceiling=is_ceiling))
+            bounds.append(self.options.extreme(slot, shares, is_ceiling=is_ceiling))
         bound: Floats = (np.maximum if is_ceiling else np.minimum).reduce(bounds)
         return bound
 
@@ -116,20 +115,18 @@ class PackProvidersTerm(_FilledTerm):
     """`pack_providers`: how full the providers of a candidate are, with all that it takes there."""
 
     @property
-    def _amounts(self) -> list[tuple[str, Amount]]:
-        return [(name, amount) for name in self._totals for amount in self.options.amounts[name]]
+    def _weight(self) -> float:
+        return 1 / sum(len(self.options.amounts[name]) for name in self._totals)
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         units: Units = np.zeros(table.count, dtype=np.int64)
-        for name, amount in self._amounts:
+        for name in self._totals:
             of_class = table.of_class(name)
             for share in of_class:
-                if share.slot == amount.slot:
-                    value = self._filled_shares(name, share, of_class)
-                    if amount.is_divided:
-                        value = value * (share.amount / amount.units)
-                    units += to_units(value, 1 / len(self._amounts))
+                part = share.amount / self.options.amounts[name][share.slot]
+                value = self._filled_shares(name, share, of_class) * part
+                units += to_units(value, self._weight)
         return units
 
     def _filled_shares(self, name: str, share: Share, of_class: Sequence[Share]) -> Floats:
@@ -143,19 +140,20 @@ class PackProvidersTerm(_FilledTerm):
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return a bound: all slots that may take from a provider do, or no other slot does."""
         units: Units = np.zeros(self._roots, dtype=np.int64)
-        for name, amount in self._amounts:
-            totals = self._totals[name]
-            position = self.options.relations[amount.slot].pairs.provider
-            added_units = 1 if amount.is_divided else amount.units
-            if is_ceiling:
-                added_units = amount.units + sum(
-                    other.units
-                    for other in self.options.amounts[name]
-                    if other is not amount and not self.options.are_apart(amount.slot, other.slot)
-                )
-            shares = _share(totals.used[position] + added_units, totals.capacity[position])
-            extreme = self.options.extreme(amount.slot, shares, is_ceiling=is_ceiling)
-            units += to_units(extreme, 1 / len(self._amounts))
+        options = self.options
+        for name, totals in self._totals.items():
+            for slot, amount in options.amounts[name].items():
+                added_units = 1 if options.is_divided(slot) else amount
+                if is_ceiling:
+                    added_units = sum(
+                        other_amount
+                        for other, other_amount in options.amounts[name].items()
+                        if not options.are_apart(slot, other)
+                    )
+                position = options.relations[slot].pairs.provider
+                shares = _share(totals.used[position] + added_units, totals.capacity[position])
+                extreme = options.extreme(slot, shares, is_ceiling=is_ceiling)
+                units += to_units(extreme, self._weight)
         return units
 
 
