@@ -75,9 +75,6 @@ at the first one, because one plan runs at a time."""
 MILD_SECONDS = 1.0
 """Seconds of CPU time of a child at the milder priority."""
 
-NO_PIPE = -1
-"""The descriptor of a missing pipe."""
-
 _FIRST_TO_GO = b"1000"
 """Score (oom_score_adj) by which the kernel kills the child first if memory runs out."""
 
@@ -99,7 +96,7 @@ class ChildEnds(NamedTuple):
     Attributes:
         out: For the answer.
         lifeline: The child is killed when the other end is closed.
-        parts: For the parts that are read for the child, which it reads to their end; `NO_PIPE` without parts.
+        parts: For the parts that are read for the child, which it reads to their end.
     """
 
     out: int
@@ -142,7 +139,7 @@ def run_child(question: Question, forest: Forest, arrival: Arrival, ends: ChildE
         _end_with_parent(ends.lifeline)
         # Before the descriptors are closed: a signal may arrive at any time.
         _ignore_signals()
-        _close_all_but(set(ends) - {NO_PIPE})
+        _close_all_but(set(ends))
         _lower_priority(for_good=not question.is_plan)
         _answer_within_memory(question, forest, arrival, ends)
         code = 0
@@ -241,10 +238,9 @@ def _send_answer(question: Question, forest: Forest, arrival: Arrival, ends: Chi
         sending_seconds += time.monotonic() - begin
 
     budget = Budget(None, arrival.memory, interrupted=check)
-    parts = read_parts(ends.parts) if question.reads else iter(())
     unsent: list[bytes | memoryview] = []
     size = candidates = 0
-    for piece in question.work(forest, parts, budget):
+    for piece in question.work(forest, read_parts(ends.parts), budget):
         if isinstance(piece, int):
             candidates = piece
             continue

@@ -8,13 +8,13 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from io import FileIO
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchTooLargeError
 from treeclaim.replica.child import (
     COUNT,
     HEADER,
-    NO_PIPE,
     ChildEnds,
     MessageKind,
     run_child,
@@ -54,19 +54,21 @@ class Child:
         self._arrival = arrival
         self._answer, out = os.pipe()
         lifeline_end, self._lifeline = os.pipe()
-        parts, self._inlet = os.pipe() if question.reads else (NO_PIPE, NO_PIPE)
+        parts, inlet = os.pipe()
+        self._inlet = FileIO(inlet, "wb")
         try:
             with warnings.catch_warnings():
                 # Raised from Python 3.12 on; `child.py` explains why forking is safe here.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._process = os.fork()
         except OSError:
-            _close(self._answer, out, lifeline_end, self._lifeline, parts, self._inlet)
+            _close(self._answer, out, lifeline_end, self._lifeline, parts)
+            self._inlet.close()
             raise
         if self._process == 0:
             run_child(question, forest, arrival, ChildEnds(out, lifeline_end, parts))
         _close(out, lifeline_end, parts)
-        for pipe in {self._answer, self._inlet} - {NO_PIPE}:
+        for pipe in (self._answer, inlet):
             with suppress(OSError):
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._poll = select.poll()
@@ -80,7 +82,7 @@ class Child:
             SearchGivenUpError: if the child does not read them in time.
             ClientGoneError: if the client has disconnected.
         """
-        os.set_blocking(self._inlet, False)
+        os.set_blocking(self._inlet.fileno(), False)
         ready = select.poll()
         ready.register(self._inlet, select.POLLOUT)
         try:
@@ -89,18 +91,13 @@ class Child:
                 while remaining_bytes:
                     self._arrival.check()
                     if ready.poll(1000 * _CHECK_SECONDS):
-                        remaining_bytes = remaining_bytes[
-                            os.write(self._inlet, remaining_bytes[:_LARGEST_READ]) :
-                        ]
+                        sent = self._inlet.write(remaining_bytes[:_LARGEST_READ])
+                        remaining_bytes = remaining_bytes[sent or 0 :]
         except BrokenPipeError:
             # The child has failed; its answer has the error.
             pass
         finally:
-            self._close_inlet()
-
-    def _close_inlet(self) -> None:
-        _close(self._inlet)
-        self._inlet = NO_PIPE
+            self._inlet.close()
 
     def wait_for_output(self, seconds: float) -> bool:
         """Wait for output of the child; return whether it came in time.
@@ -184,12 +181,12 @@ class Child:
         self._is_over = True
         os.close(self._lifeline)
         os.close(self._answer)
-        self._close_inlet()
+        self._inlet.close()
         # The server may have reaped the child already.
         with suppress(ChildProcessError):
             os.waitpid(self._process, 0)
 
 
 def _close(*descriptors: int) -> None:
-    for descriptor in set(descriptors) - {NO_PIPE}:
+    for descriptor in descriptors:
         os.close(descriptor)

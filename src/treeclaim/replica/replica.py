@@ -51,10 +51,6 @@ _TO_A_CHILD = "A question goes to a child: it %s"
 _INVENTORY = "inventory"
 
 
-class AnswerTooLongError(Exception):
-    """The answer has too many bytes for a turn."""
-
-
 class Replica:
     """The Forest of a worker, which catches up before each use.
 
@@ -217,7 +213,7 @@ class Replica:
             budget = Budget(None, arrival.memory, interrupted=check)
             try:
                 answer = _attempt(question, forest, budget)
-            except (OutOfPatienceError, AnswerTooLongError) as error:
+            except OutOfPatienceError as error:
                 _LOG.debug(_TO_A_CHILD, error)
                 self._slow.suspect(question.key)
                 return None
@@ -305,7 +301,7 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
             parts.append(piece)
             size += len(piece)
             if size > WHOLE_ANSWER:
-                raise AnswerTooLongError("has a long answer")
+                raise OutOfPatienceError("has a long answer")
         return KeptAnswer.of(parts, candidates)
     finally:
         # Failed attempts count too: they are the longest.

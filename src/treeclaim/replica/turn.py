@@ -28,7 +28,7 @@ starts again in a child."""
 
 
 class OutOfPatienceError(TreeclaimError):
-    """The attempt exceeds the time of a turn."""
+    """The attempt exceeds the time of a turn, or the length of an answer within one."""
 
 
 def make_attempt_check(turn: Gate, arrival: Arrival) -> Callable[[], None]:
