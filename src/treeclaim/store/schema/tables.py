@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql
 from sqlalchemy.schema import SchemaItem
+from sqlalchemy.types import TypeEngine
 
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
@@ -51,6 +52,16 @@ def _placement_table(name: str, *parts: SchemaItem) -> Table:
     return _table(name, placement, *times, *parts)
 
 
+def _table_of_names(name: str, column: str, kind: TypeEngine[str]) -> Table:
+    """Return a table of Placement that gives names their ids."""
+    return _placement_table(
+        name,
+        Column("id", Integer, primary_key=True, autoincrement=True),
+        Column(column, kind, nullable=False),
+        UniqueConstraint(column, name=f"uniq_{name}0{column}"),
+    )
+
+
 def _own_table(name: str, *parts: SchemaItem) -> Table:
     return _table(name, own_tables, *parts)
 
@@ -69,12 +80,7 @@ resource_classes = _placement_table(
     UniqueConstraint("name", name="uniq_resource_classes0name"),
 )
 
-traits = _placement_table(
-    "traits",
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("name", Unicode(255), nullable=False),
-    UniqueConstraint("name", name="uniq_traits0name"),
-)
+traits = _table_of_names("traits", "name", Unicode(255))
 
 resource_providers = _placement_table(
     "resource_providers",
@@ -155,26 +161,11 @@ resource_provider_traits = _placement_table(
     ),
 )
 
-projects = _placement_table(
-    "projects",
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("external_id", String(255), nullable=False),
-    UniqueConstraint("external_id", name="uniq_projects0external_id"),
-)
+projects = _table_of_names("projects", "external_id", String(255))
 
-users = _placement_table(
-    "users",
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("external_id", String(255), nullable=False),
-    UniqueConstraint("external_id", name="uniq_users0external_id"),
-)
+users = _table_of_names("users", "external_id", String(255))
 
-consumer_types = _placement_table(
-    "consumer_types",
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("name", Unicode(255), nullable=False),
-    UniqueConstraint("name", name="uniq_consumer_types0name"),
-)
+consumer_types = _table_of_names("consumer_types", "name", Unicode(255))
 
 consumers = _placement_table(
     "consumers",

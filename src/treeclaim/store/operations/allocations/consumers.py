@@ -201,7 +201,12 @@ def require_generations(
         )
 
 
-def insert(transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: OwnerIds) -> None:
+def insert(
+    transaction: WriteTransaction,
+    claims: Sequence[ConsumerClaim],
+    ids: OwnerIds,
+    generation: int = 1,
+) -> None:
     """Insert, and thereby lock, rows for the consumers of claims."""
     transaction.change_each(
         _INSERT,
@@ -211,7 +216,7 @@ def insert(transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: 
                 "project_id": ids.require_id(projects, claim.project_id),
                 "user_id": ids.require_id(users, claim.user_id),
                 "consumer_type_id": ids.require_type(claim, None),
-                "generation": 1,
+                "generation": generation,
                 "created_at": transaction.now,
             }
             for claim in sorted(claims, key=lambda claim: claim.consumer_uuid)
@@ -305,21 +310,8 @@ def insert_incomplete(
     """
     if not uuids:
         return
-    ids = OwnerIds(transaction)
-    project, user = ids.require_id(projects, project_id), ids.require_id(users, user_id)
-    transaction.change_each(
-        _INSERT,
-        (
-            {
-                "uuid": uuid,
-                "project_id": project,
-                "user_id": user,
-                "generation": 0,
-                "created_at": transaction.now,
-            }
-            for uuid in uuids
-        ),
-    )
+    claims = [ConsumerClaim(uuid, {}, project_id, user_id) for uuid in uuids]
+    insert(transaction, claims, OwnerIds(transaction), generation=0)
     existing_count = sum(
         transaction.scalar(_COUNT_WITH_ALLOCATIONS, uuids=chunk) for chunk in chunks(uuids)
     )

@@ -34,7 +34,7 @@ class Hold:
 
     project_id: str
     terms: HoldTerms
-    held: Mapping[Key, int]
+    held: dict[Key, int]
     is_drawn_by_others: bool = False
 
     def is_drawable_by(self, project_id: str) -> bool:
@@ -144,12 +144,13 @@ class _HoldWrite:
     """Holds and draws while one write changes them."""
 
     def __init__(self, book: HoldBook, changes: Sequence[Change]) -> None:
-        self.holds = dict(book.holds)
+        self.holds = {
+            uuid: replace(hold, held=dict(hold.held)) for uuid, hold in book.holds.items()
+        }
         self.draws = dict(book.draws)
         self._projects = {change.consumer: change.project_id for change in changes}
         self._growth: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """The growth of consumers that are not holds, in the order of the write."""
-        self._held: dict[str, dict[Key, int]] = {}
         for change in changes:
             for key, amount in change.after.items():
                 grown = amount - change.before.get(key, 0)
@@ -185,15 +186,13 @@ class _HoldWrite:
                 amount -= passed
                 self._add_draw(consumer, at, uuid, passed)
         if amount:
-            held = self._copy_held(uuid)
-            held[key] = held.get(key, 0) + amount
+            hold.held[key] = hold.held.get(key, 0) + amount
 
     def set_hold(self, change: Change) -> None:
         """Set the new amounts and terms of a hold."""
         existing_hold = self.holds.get(change.consumer)
         terms = change.terms or (existing_hold.terms if existing_hold else HoldTerms())
         is_drawn = existing_hold is not None and existing_hold.is_drawn_by_others and terms.returns
-        self._held.pop(change.consumer, None)
         self.holds[change.consumer] = Hold(change.project_id, terms, dict(change.after), is_drawn)
         if existing_hold is not None and existing_hold.terms.returns and not terms.returns:
             self._forget(change.consumer)
@@ -205,16 +204,13 @@ class _HoldWrite:
             if hold is None:
                 continue
             for key in change.after:
-                drawn_units = min(
-                    self._growth[key].get(change.consumer, 0), self.holds[source].held.get(key, 0)
-                )
+                drawn_units = min(self._growth[key].get(change.consumer, 0), hold.held.get(key, 0))
                 if not drawn_units:
                     continue
                 self._growth[key][change.consumer] -= drawn_units
-                held = self._copy_held(source)
-                held[key] -= drawn_units
-                if not held[key]:
-                    del held[key]
+                hold.held[key] -= drawn_units
+                if not hold.held[key]:
+                    del hold.held[key]
                 if hold.terms.returns:
                     self._add_draw(change.consumer, key, source, drawn_units)
 
@@ -241,14 +237,6 @@ class _HoldWrite:
             for key, drawn in by_key.items():
                 if uuid in drawn:
                     self._add_draw(consumer, key, uuid, -drawn[uuid])
-
-    def _copy_held(self, uuid: str) -> dict[Key, int]:
-        """Return this write's copy of the amounts of a hold."""
-        held = self._held.get(uuid)
-        if held is None:
-            held = self._held[uuid] = dict(self.holds[uuid].held)
-            self.holds[uuid] = replace(self.holds[uuid], held=held)
-        return held
 
     def _add_draw(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
         """Add an amount, which may be negative, to the draws of a consumer from a hold."""
