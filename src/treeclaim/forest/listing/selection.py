@@ -6,7 +6,7 @@ creation, that of ids, which providers keep wherever they are moved. A reader of
 after the last id of the former, therefore receives each lasting provider exactly once.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,18 +116,13 @@ class ProviderList:
         """Return when one of them changed last; None if there are none."""
         return float(self.modified_at.max()) if len(self) else None
 
-    def part(self, first: int, end: int) -> "ProviderList":
-        """Return some of them."""
-        window = slice(first, end)
-        return ProviderList(
-            name=self.name[window],
-            uuid=self.uuid[window],
-            parent=self.parent[window],
-            root=self.root[window],
-            is_root=self.is_root[window],
-            generation=self.generation[window],
-            modified_at=self.modified_at[window],
-        )
+    def entries(
+        self, first: int = 0, end: int | None = None
+    ) -> Iterator[tuple[bytes, str, int, bytes, bytes, bool]]:
+        """Yield UUID, name, generation, parent, root, and whether the provider is a root, of some of them."""
+        arrays = (self.generation, self.parent, self.root, self.is_root)
+        columns = [array[first:end].tolist() for array in arrays]
+        return zip(self.uuid[first:end].tolist(), self.name[first:end], *columns, strict=True)
 
 
 def provider_list(forest: Forest, rows: Rows) -> ProviderList:

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from treeclaim.forest.listing.selection import provider_list
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import NO_ROW, Rows
+from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.parts import (
     ATTRIBUTES,
@@ -221,19 +222,16 @@ def _usages(count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
 
 def _heads(forest: Forest, rows: Rows) -> list[bytes]:
     """Write what every entry has: names, generation and place in the tree, without the end."""
-    parents = forest.parent.values[rows]
-    values = zip(
-        forest.uuid.values[rows].tolist(),
-        map(orjson.dumps, forest.names(rows.tolist())),
-        forest.generation.values[rows].tolist(),
-        forest.uuid.values[parents].tolist(),
-        (parents == NO_ROW).tolist(),
-        forest.uuid.values[forest.root.values[rows]].tolist(),
-        strict=True,
-    )
     return [
-        _HEAD % (uuid, name, generation, _NULL if is_root else b'"%b"' % parent, root)
-        for uuid, name, generation, parent, is_root, root in values
+        _HEAD
+        % (
+            uuid,
+            orjson.dumps(name),
+            generation,
+            _NULL if is_root else b'"%b"' % parent,
+            root,
+        )
+        for uuid, name, generation, parent, root, is_root in provider_list(forest, rows).entries()
     ]
 
 

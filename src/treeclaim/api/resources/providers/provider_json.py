@@ -71,10 +71,7 @@ def _pieces(providers: ProviderList, template: bytes) -> Iterator[bytes]:
     for first in range(0, len(providers), _AT_ONCE):
         if first:
             yield b","
-        part = providers.part(first, first + _AT_ONCE)
-        arrays = (part.generation, part.parent, part.root, part.is_root)
-        columns = (part.uuid.tolist(), part.name, *(array.tolist() for array in arrays))
-        yield b",".join(_write_rows(template, zip(*columns, strict=True)))
+        yield b",".join(_write_rows(template, providers.entries(first, first + _AT_ONCE)))
     yield b"]}"
 
 
