@@ -23,6 +23,7 @@ from treeclaim.forest.planning.moves.movers import (
     MoveSituation,
     Returns,
     StuckReason,
+    allocations_of,
     cells_of,
     free_of,
 )
@@ -119,7 +120,7 @@ class Board:
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
         """Take some units by cell, or with the sign -1 release them."""
         if cells:
-            self._scratch.take((row, name, sign * n) for (row, name), n in cells.items())
+            self._scratch.take(allocations_of({cell: sign * n for cell, n in cells.items()}))
 
     # -- places ----------------------------------------------------------------------------------
 
@@ -236,7 +237,7 @@ def _options(
     needed_units: Counter[Cell] = Counter()
     for places in arriving.values():
         for place in places:
-            needed_units.update(board.situation.used_at(place.candidate))
+            needed_units.update(board.situation.used_by(place.candidate.allocations))
     lacking = {cell: n - free_of(board.forest, cell) for cell, n in needed_units.items()}
     needed = +Counter(lacking)
     options = [
@@ -266,11 +267,11 @@ def _target(board: Board, mover: Mover, place: CandidatePlace) -> tuple[int, Can
     released = (
         {}
         if board.situation.call.both_at_once
-        else board.situation.with_consumed(mover.allocations)
+        else board.situation.used_by(allocations_of(mover.allocations))
     )
     if any(
         free_of(board.forest, cell) + released.get(cell, 0) < n
-        for cell, n in board.situation.used_at(candidate).items()
+        for cell, n in board.situation.used_by(candidate.allocations).items()
     ):
         return None
     is_kept = all(rule.keeps(candidate.trees, {}) for rule in board.rules_for(mover))

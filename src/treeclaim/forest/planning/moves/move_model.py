@@ -20,6 +20,7 @@ from treeclaim.forest.planning.moves.movers import (
     Mover,
     MoveSituation,
     Returns,
+    allocations_of,
     cells_of,
     free_of,
 )
@@ -182,7 +183,7 @@ class MoveModel:
                     continue
                 units, returned = self._situation.change(mover, candidate.allocations)
                 uses = Counter(mover.relief)
-                uses.update(self._situation.with_consumed(units))
+                uses.update(self._situation.used_by(allocations_of(units)))
                 yield CandidatePlace(alternative, candidate, returned), uses
 
     def _check_size(self) -> None:
@@ -269,7 +270,7 @@ class MoveModel:
         for candidate in self._places.list_places(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             enough[column] = 1
-            for cell, n in self._situation.used_at(candidate).items():
+            for cell, n in self._situation.used_by(candidate.allocations).items():
                 self._uses[cell][column] += n
             self._check_size()
         self._program.add_row(enough, at_least=goal.amount)

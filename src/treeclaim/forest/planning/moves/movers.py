@@ -169,7 +169,7 @@ class MoveSituation:
         return Mover(
             consumer=consumer,
             allocations=allocations,
-            relief=self.with_consumed(released),
+            relief=self.used_by(allocations_of(released)),
             drawn=drawn,
             occupied=self.occupied[consumer.uuid],
             trees=trees_of(self.forest, rows),
@@ -264,13 +264,9 @@ class MoveSituation:
                 returned.add((hold, cell[0]))
         return {cell: n for cell, n in units.items() if n}, frozenset(returned)
 
-    def used_at(self, candidate: Candidate) -> dict[Cell, int]:
-        """Return the units that a candidate takes by cell, with the units that these consume."""
-        return cells_of(with_consumed(self.forest, candidate.allocations))
-
-    def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
-        """Return units by cell with the units that these consume (contract page 102, section 2)."""
-        return cells_of(with_consumed(self.forest, allocations_of(cells)))
+    def used_by(self, allocations: Iterable[Allocation]) -> dict[Cell, int]:
+        """Return the units of allocations by cell, with the units that these consume (contract page 102, section 2)."""
+        return cells_of(with_consumed(self.forest, allocations))
 
 
 def free_of(forest: Forest, cell: Cell) -> int:

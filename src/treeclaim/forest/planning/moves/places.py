@@ -184,7 +184,7 @@ class PlaceLister:
 
     def _missing(self, candidate: Candidate) -> Counter[Cell]:
         """Return the units that a place lacks, by cell."""
-        forest, used_units = self._situation.forest, self._situation.used_at(candidate)
+        forest, used_units = self._situation.forest, self._situation.used_by(candidate.allocations)
         return +Counter({cell: n - free_of(forest, cell) for cell, n in used_units.items()})
 
 
