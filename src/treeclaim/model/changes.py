@@ -112,9 +112,9 @@ class Changes:
     """
 
     cursor: Cursor
-    complete: bool
-    records: Sequence[ProviderRecord]
-    removed: Sequence[int]
-    catalogue: Catalogue | None
+    complete: bool = False
+    records: Sequence[ProviderRecord] = ()
+    removed: Sequence[int] = ()
+    catalogue: Catalogue | None = None
     usage: Mapping[int, UsageChange] = field(default_factory=dict)
     whole: "WholeInventory | None" = None

@@ -101,15 +101,7 @@ class _Batch:
         self._ids = self._ids_of_new()
         records = list(self._records())
         self._require_sound_consumption({record.id: record for record in records})
-        self._change(records=records)
-
-    def _change(
-        self, records: Sequence[ProviderRecord] = (), catalogue: Catalogue | None = None
-    ) -> None:
-        changes = Changes(
-            NOWHERE, complete=False, records=records, removed=(), catalogue=catalogue
-        )
-        self._forest.apply(changes)
+        self._forest.apply(Changes(NOWHERE, records=records))
 
     # -- names -----------------------------------------------------------------------------------
 
@@ -121,7 +113,7 @@ class _Batch:
         if traits or classes:
             traits = [*catalogue.traits.values(), *traits]
             classes = [*catalogue.resource_classes.values(), *classes]
-            self._change(catalogue=Catalogue.of(traits, classes))
+            self._forest.apply(Changes(NOWHERE, catalogue=Catalogue.of(traits, classes)))
 
     def _missing_names(
         self, existing_entries: Mapping[str, CatalogueEntry], part: str

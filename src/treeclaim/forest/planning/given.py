@@ -134,7 +134,7 @@ def _use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget)
     usage = {
         number: UsageChange(units_by_class, 0, 0, 0.0) for number, units_by_class in used.items()
     }
-    forest.apply(Changes(NOWHERE, False, (), (), None, usage))
+    forest.apply(Changes(NOWHERE, usage=usage))
 
 
 def _remove_trees(
@@ -143,7 +143,7 @@ def _remove_trees(
     gone = rows_of_trees(forest, uuids)
     removed = {forest.uuid_of(row) for row in gone}
     numbers = [int(forest.id.values[row]) for row in gone]
-    forest.apply(Changes(NOWHERE, False, (), numbers, None))
+    forest.apply(Changes(NOWHERE, removed=numbers))
     for name, consumer in list(consumers.items()):
         budget.check()
         if not removed.isdisjoint(consumer.allocations):
@@ -216,4 +216,4 @@ def _begin_conditions(forest: Forest, used: Iterable[int]) -> None:
                 links = {**record.links, CONDITIONS.name: begun}
                 records[row] = replace(record, links=links)
             row = int(forest.parent.values[row])
-    forest.apply(Changes(NOWHERE, False, list(records.values()), (), None))
+    forest.apply(Changes(NOWHERE, records=list(records.values())))
