@@ -114,10 +114,6 @@ class AttributeColumns:
         """Return where a text is among them, -1 if it is not."""
         return self._codes.get(text, -1)
 
-    def of_row(self, row: int, names: tuple[str, ...]) -> dict[str, AttributeValue]:
-        """Return the attributes of a row, given their names."""
-        return self.of_rows(np.array([row], dtype=np.int64), [names])[0] if names else {}
-
     def of_rows(
         self, rows: Rows, names_of_rows: Sequence[tuple[str, ...]]
     ) -> list[dict[str, AttributeValue]]:

@@ -292,11 +292,6 @@ class ClassInventories:
         if self.written is not None:
             self.written.note([index])
 
-    def consume(self, index: int, amount: int) -> None:
-        """Add units to the consumption of an inventory by others; negative units subtract."""
-        self.consumed.values[index] += amount
-        self.use_each(np.array([index]), np.array([amount]))
-
     def use_each(self, indices: Rows, amounts: Integers) -> None:
         """Add units to the usage of some inventories; negative units subtract.
 

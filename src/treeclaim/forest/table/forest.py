@@ -311,7 +311,7 @@ class Forest(ProviderTable):
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""
         rank = self.catalogue.trait_rank
-        ordered = sorted(self.trait_ids(row), key=lambda trait_id: rank[trait_id])
+        ordered = sorted(self.linked(TRAITS.name, row), key=lambda trait_id: rank[trait_id])
         return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
 
     def conditions(self, row: int) -> tuple[Condition, ...]:

@@ -206,17 +206,13 @@ class ProviderTable:
         """Return the names of some rows."""
         return [self.holdings.names[handle] for handle in self.handle.values[rows].tolist()]
 
-    def trait_ids(self, row: int) -> tuple[int, ...]:
-        """Return the ids of a row's traits, ascending."""
-        return self.linked(TRAITS.name, row)
-
     def aggregates(self, row: int) -> list[str]:
         """Return the aggregates of a row."""
         return list(self.linked(AGGREGATES.name, row))
 
     def attributes_of(self, row: int) -> dict[str, AttributeValue]:
         """Return the attributes of a row."""
-        return self.attributes.of_row(row, self.linked(ATTRIBUTES.name, row))
+        return self.attributes_of_each(np.array([row]))[0]
 
     def attributes_of_each(self, rows: Rows) -> list[dict[str, AttributeValue]]:
         """Return the attributes of each of some rows, in order of their names."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.table.change.compaction import Compaction
-from treeclaim.forest.table.consumption import Use
+from treeclaim.forest.table.consumption import Use, consume
 from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.model.changes import UsageChange
@@ -45,7 +45,7 @@ class InPlaceWriter:
             for table, place in self._places_of(row):
                 table.write(place, record)
             for use, amount in added_amounts:
-                self._consume(row + use.offset, use.class_id, amount * use.amount)
+                self._consume(row, use, amount)
         return reshaped
 
     def _more_allocated(self, row: int, record: ProviderRecord) -> list[tuple[Use, int]]:
@@ -60,14 +60,12 @@ class InPlaceWriter:
             for use in self.table.uses_of(class_id, index)
         ]
 
-    def _consume(self, row: int, class_id: int, amount: int) -> None:
-        """Add units to the consumption of an inventory, in each row of it."""
-        if not amount or class_id not in self.table.class_ids_of(row):
-            return
-        for table, place in self._places_of(row):
-            columns = table.classes[class_id]
-            columns.consume(columns.index_of(place), amount)
-            table.touch(np.array([place]))
+    def _consume(self, row: int, use: Use, amount: int) -> None:
+        """Add the consumption of another inventory by so many units of a row, in each row of the other one."""
+        if amount:
+            for table, place in self._places_of(row + use.offset):
+                consume(table.classes, use, np.array([place]), np.array([amount * use.amount]))
+                table.touch(np.array([place]))
 
     def count_usage(self, usage: Mapping[int, UsageChange]) -> None:
         """Count what claims changed."""
@@ -93,8 +91,7 @@ class InPlaceWriter:
             for class_id in change.used.keys() & set(self.table.class_ids_of(row)):
                 index = self.table.classes[class_id].index_of(row)
                 for use in self.table.uses_of(class_id, index):
-                    amount = change.used[class_id] * use.amount
-                    self._consume(row + use.offset, use.class_id, amount)
+                    self._consume(row, use, change.used[class_id])
 
     def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
         """Yield where a row is to be written: here, and where it is copied to."""
