@@ -129,7 +129,7 @@ MOVES: Shape = {
 )
 def plan_moves(call: Call, body: MovesBody) -> Answer:
     """Plan moves that empty hosts, or make room."""
-    plan = PlanCall.read(call, body, [body.goal.fit.query] if body.goal.fit else ())
+    plan = PlanCall(call, body, [body.goal.fit.query] if body.goal.fit else ())
     goal = _read_goal(call, body.goal, plan.queries)
     moves = Moves(
         goal=goal,

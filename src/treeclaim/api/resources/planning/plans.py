@@ -2,7 +2,6 @@
 """Common members of the bodies of plans, and their answers (contract page 101, sections 4 and 5)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Any
 
@@ -26,7 +25,7 @@ from treeclaim.api.resources.planning.assumptions import (
     QuestionBody,
     read_assumptions,
 )
-from treeclaim.model.extension.planning import AssumptionSet, PlanRule
+from treeclaim.model.extension.planning import PlanRule
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Arrival
 from treeclaim.replica.planning import Planner, plan_question
@@ -70,32 +69,16 @@ class PlanBody(QuestionBody):
     explain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class PlanCall:
     """A call for a plan.
 
     Attributes:
-        call: The call.
-        body: Its body.
-        arrival: Its arrival and deadline.
         end: Time at which the best plan so far is returned, of the monotonic clock.
         queries: Parses further queries of the call.
-        assumptions: The assumptions of the plan.
         rules: Rules for consumers that are moved or placed again.
-        parsed: The parsed queries of consumers, by their places.
     """
 
-    call: Call
-    body: PlanBody
-    arrival: Arrival
-    end: float
-    queries: Queries
-    assumptions: AssumptionSet
-    rules: tuple[PlanRule, ...]
-    parsed: Mapping[str, CandidateRequest]
-
-    @classmethod
-    def read(cls, call: Call, body: PlanBody, others: Iterable[str] = ()) -> "PlanCall":
+    def __init__(self, call: Call, body: PlanBody, others: Iterable[str] = ()) -> None:
         """Read the common members of plans; `others` are further queries of the call.
 
         Raises:
@@ -103,24 +86,26 @@ class PlanCall:
         """
         call.require_allowed(LIST_RULE)
         seconds = call.services.options.plan_seconds
-        arrival = Arrival.now(seconds + _GRACE, call.client_gone, call.services.search.most_bytes)
+        most_bytes = call.services.search.most_bytes
+        self._call = call
+        self._body = body
+        self._arrival = Arrival.now(seconds + _GRACE, call.client_gone, most_bytes)
+        self.end = self._arrival.begin + seconds
         texts = chain(*body.requests.values(), body.placed_queries, others)
-        queries = Queries(call, arrival, texts)
-        parsed = {
-            place: queries.without_holds(place, text)
+        self.queries = Queries(call, self._arrival, texts)
+        self._parsed = {
+            place: self.queries.without_holds(place, text)
             for consumer, alternatives in body.requests.items()
             for place, text in (
                 (f"requests.{consumer}[{number}]", text)
                 for number, text in enumerate(alternatives)
             )
         }
-        rules = [
+        self.rules = tuple(
             PlanRule(rule.domains or None, frozenset(rule.consumers), rule.max_per_domain)
             for rule in body.rules
-        ]
-        assumptions = read_assumptions(call, body, queries)
-        end = arrival.begin + seconds
-        return cls(call, body, arrival, end, queries, assumptions, tuple(rules), parsed)
+        )
+        self._assumptions = read_assumptions(call, body, self.queries)
 
     def answer(
         self,
@@ -139,18 +124,18 @@ class PlanCall:
             ApiError: 400, 409.
             OverloadedError: while another plan is being computed.
         """
-        most_groups = self.call.services.options.max_request_groups
-        version = self.call.version
+        most_groups = self._call.services.options.max_request_groups
+        version = self._call.version
 
         def read_kept(text: str) -> CandidateRequest:
             return parse_pairs(parse_query_string(text), version, most_groups)
 
         question = plan_question(
-            self.assumptions,
+            self._assumptions,
             planner,
-            self.body.requests,
-            {**self.parsed, **(parsed or {})},
+            self._body.requests,
+            {**self._parsed, **(parsed or {})},
             read_kept,
             named=frozenset(holds),
         )
-        return self.call.services.replica.answer(question, self.arrival)
+        return self._call.services.replica.answer(question, self._arrival)

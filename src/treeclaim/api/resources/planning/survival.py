@@ -60,7 +60,7 @@ SURVIVAL: Shape = {
 def survive_failures(call: Call, body: SurvivalBody) -> Answer:
     """Check which failures are survived: whether all consumers find a place elsewhere."""
     holds = require_sources(call, body.from_holds)
-    plan = PlanCall.read(call, body)
+    plan = PlanCall(call, body)
     failures = Failures(
         domains=body.domains or None,
         types=body.consumer_types,
