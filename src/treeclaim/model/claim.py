@@ -129,21 +129,6 @@ class ConsumerClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageGroup:
-    """Sums over the consumers of one type (contract page 80, section 2).
-
-    Attributes:
-        consumer_type: Type name; None for consumers without one.
-        consumer_count: Distinct consumers.
-        resources: Sum of each resource class, by name.
-    """
-
-    consumer_type: str | None
-    consumer_count: int
-    resources: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class ReshapedInventory:
     """The complete new inventory of one provider in a reshape (contract page 75).
 

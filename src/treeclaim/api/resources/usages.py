@@ -2,15 +2,13 @@
 """Usages (contract page 80)."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
 
 from treeclaim.api.protocol.operations import Answer, Call, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import AMOUNTS, SHORT_TEXT, Schema, record
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.resources.providers.provider_json import require_row
-from treeclaim.model.claim import UsageGroup
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
@@ -59,25 +57,20 @@ def list_usages(call: Call) -> Answer:
         partial(store.load_usages, project_id=project_id, user_id=user_id)
     )
     if not call.has(Feature.CONSUMER_TYPES):
-        return {"usages": _sum(groups)}
-    return {"usages": _by_type(groups, query.get("consumer_type"))}
-
-
-def _by_type(groups: list[UsageGroup], type_filter: str | None) -> dict[str, dict[str, Any]]:
-    """Return the usages by consumer type (section 2.2)."""
+        usages = _sum(groups.values())
+        usages.pop("consumer_count", None)
+        return {"usages": usages}
+    type_filter = query.get("consumer_type")
     if type_filter == _ALL_TYPES:
-        count = sum(group.consumer_count for group in groups)
-        return {_ALL_TYPES: {"consumer_count": count} | _sum(groups)} if groups else {}
-    named = {group.consumer_type or UNKNOWN_TYPE: group for group in groups}
+        return {"usages": {_ALL_TYPES: _sum(groups.values())} if groups else {}}
+    named = {name or UNKNOWN_TYPE: group for name, group in groups.items()}
     return {
-        name: {"consumer_count": group.consumer_count, **group.resources}
-        for name, group in named.items()
-        if type_filter in {None, name}
+        "usages": {name: group for name, group in named.items() if type_filter in {None, name}}
     }
 
 
-def _sum(groups: Iterable[UsageGroup]) -> dict[str, int]:
+def _sum(groups: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
     for group in groups:
-        total.update(group.resources)
+        total.update(group)
     return dict(total)

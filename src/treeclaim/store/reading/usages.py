@@ -8,7 +8,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import UsageGroup
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
     allocations,
@@ -63,18 +62,21 @@ def _group(source: sa.Select[Any], names: tuple[str, ...], *, by_class: bool) ->
 
 def load_usages(
     transaction: ReadTransaction, project_id: str, user_id: str | None
-) -> list[UsageGroup]:
-    """Return the sums over the consumers of a project (and user), a group for each consumer type."""
+) -> dict[str | None, dict[str, int]]:
+    """Return sums over the consumers of a project (and user), by consumer type; None for consumers without one.
+
+    Each has the number of consumers as `consumer_count`, and the amount of each class.
+    """
     owners = {"project_id": project_id} | ({} if user_id is None else {"user_id": user_id})
     resources: dict[str | None, dict[str, int]] = defaultdict(dict)
     sums = transaction.rows(_group(_AMOUNTS, tuple(owners), by_class=True), **owners)
     for row in _select_exact(sums, owners):
         resources[row.type][row.resource_class] = int(row.amount)
     counts = transaction.rows(_group(_COUNT, tuple(owners), by_class=False), **owners)
-    return [
-        UsageGroup(row.type, row.amount, resources[row.type])
+    return {
+        row.type: {"consumer_count": row.amount, **resources[row.type]}
         for row in _select_exact(counts, owners)
-    ]
+    }
 
 
 def _select_exact(rows: Iterable[Any], owners: Mapping[str, str]) -> Iterator[Any]:
