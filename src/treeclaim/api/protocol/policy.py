@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -61,13 +60,13 @@ class Policy:
 
     def _load(self) -> _Decide:
         """Load the present rules; a changed file with a doubtful rule is refused."""
-        enforcer, findings = load_rules(self._configuration, self._defaults)
-        if self._has_loaded and findings.doubtful:
-            raise PolicyFileError("; ".join(findings.doubtful.values()))
+        enforcer, doubts, unknown = load_rules(self._configuration, self._defaults)
+        if self._has_loaded and doubts:
+            raise PolicyFileError("; ".join(doubts))
         self._has_loaded = True
-        for doubt in findings.doubtful.values():
+        for doubt in doubts:
             _LOG.warning("In the policy files: %s", doubt)
-        for name in findings.unknown:
+        for name in unknown:
             _LOG.warning("Without effect in the policy files: no operation has the rule %s", name)
         return _deciding(enforcer)
 
@@ -84,23 +83,14 @@ def _deciding(enforcer: oslo_policy.Enforcer) -> _Decide:
     return decide
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFindings:
-    """Rules in valid policy files that are probably mistakes.
-
-    Attributes:
-        unknown: Names of rules without an operation and without references.
-        doubtful: The reason, by name, why a rule is "never" or false in whole or in part.
-    """
-
-    unknown: Sequence[str]
-    doubtful: Mapping[str, str]
-
-
 def load_rules(
     configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
-) -> tuple[oslo_policy.Enforcer, PolicyFindings]:
+) -> tuple[oslo_policy.Enforcer, Sequence[str], Sequence[str]]:
     """Create an enforcer from defaults and files; it does not read the files again.
+
+    Returns:
+        The enforcer, and probable mistakes in valid files: the reasons why rules are "never" or false in whole or in
+        part, and the names of rules without an operation and without references.
 
     Raises:
         PolicyFileError: if a file is unreadable or invalid, or rules refer to each other in a circle.
@@ -119,7 +109,7 @@ def load_rules(
     except (OSError, ValueError, TypeError) as error:
         raise PolicyFileError(str(error)) from error
     enforcer.use_conf = False
-    return enforcer, _find_doubts(enforcer, configuration.oslo_policy.policy_default_rule)
+    return enforcer, *_find_doubts(enforcer, configuration.oslo_policy.policy_default_rule)
 
 
 def make_enforcer(
@@ -168,7 +158,7 @@ def _require_rules(path: Path) -> None:
             raise PolicyFileError(message) from error
 
 
-def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> PolicyFindings:
+def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> tuple[list[str], list[str]]:
     doubtful: dict[str, str] = {}
     referred = {default_rule}
     for name, rule in enforcer.file_rules.items():
@@ -183,7 +173,7 @@ def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> PolicyFin
                     f"{name} refers to rule:{other}, which is not defined, and so is false"
                 )
     unknown = enforcer.file_rules.keys() - enforcer.registered_rules.keys() - referred
-    return PolicyFindings(sorted(unknown), doubtful)
+    return list(doubtful.values()), sorted(unknown)
 
 
 @contextmanager

@@ -278,14 +278,14 @@ def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterato
     """
     options = configuration.options
     try:
-        enforcer, rules = load_rules(options, list_rules())
+        enforcer, doubts, unknown = load_rules(options, list_rules())
     except PolicyFileError as error:
         yield places.error("oslo_policy", "policy_file", f"policy_file: {error}")
         return
     names = enforcer.registered_rules
-    for text in rules.doubtful.values():
+    for text in doubts:
         yield places.warning("oslo_policy", "policy_file", text)
-    for name in rules.unknown:
+    for name in unknown:
         text = f"no operation uses rule {name!r}{did_you_mean(name, names)}"
         yield places.warning("oslo_policy", "policy_file", text)
 
