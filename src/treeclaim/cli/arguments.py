@@ -82,16 +82,6 @@ def _whole_number(text: str, *, least: int, most: int = _LARGEST_NUMBER) -> int:
     return number
 
 
-def _hours(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= _MOST_HOURS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
-    return number
-
-
 def _octal(text: str) -> int:
     return int(text, 8)
 
@@ -105,7 +95,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "LEVELS": _natural,
     "PERCENT": _natural,
     "SECONDS": _natural,
-    "HOURS": _hours,
+    "HOURS": partial(_whole_number, least=0, most=_MOST_HOURS),
     "OCTAL": _octal,
     "PORT": partial(_whole_number, least=0, most=_LAST_PORT),
     "FILE": Path,

@@ -92,14 +92,11 @@ class Nova:
         """Return the names of host aggregates, with the zones that they make, by uuid."""
         names = {}
         body = self._document("/os-aggregates", "aggregates", _AGGREGATES_VERSION)
+        fault = "the compute API does not list the uuids of its aggregates"
         for aggregate in body["aggregates"]:
-            try:
+            with failures_at(fault, (KeyError, TypeError, AttributeError)):
                 uuid, name = str(aggregate["uuid"]), str(aggregate["name"])
                 zone = aggregate.get("availability_zone")
-            except (KeyError, TypeError, AttributeError) as error:
-                raise CommandError(
-                    "the compute API does not list the uuids of its aggregates"
-                ) from error
             words = name if zone in (None, "", name) else f"{name}, zone {zone}"
             names[uuid] = words[:LONGEST_NAME]
         return names
