@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One tree, drawn; or a list of all trees. */
+/** One tree, drawn; without one, the table of the cloud. */
 
 import * as endpoints from "../api/endpoints.js";
 import { Trouble } from "../api/errors.js";
 import { Holdings } from "../components/holdings.js";
-import { html, useAnswer, useMemo, useState } from "../components/html.js";
+import { html, useAnswer, useMemo } from "../components/html.js";
 import { BarLegend, Heading, Panel } from "../components/layout.js";
-import { Live, useLiveCloud } from "../components/live_cloud.js";
 import { Answer, Empty, Failure } from "../components/notices.js";
 import { ProviderBox } from "../components/provider_box.js";
-import { TreeTable } from "../components/tree_table.js";
 import { Consumption } from "../model/consumption.js";
 import { counted } from "../model/numbers.js";
 import { INCLUDE } from "../model/parts.js";
-import { DOMINANT } from "../model/totals.js";
 import { grown } from "../model/trees.js";
 import { address, treeAddress } from "../routes.js";
+import { CloudPage } from "./cloud.js";
 
 const MOST_CONSUMERS = 500;
 /* Shown of one tree; the page of consumers has all. */
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
+const ALL_TREES = { query: "view=table" };
+
 export function TreePage({ route: { item } }) {
-  if (!item) return html`<${AllTrees} />`;
+  if (!item) return html`<${CloudPage} route=${ALL_TREES} />`;
   return UUID.test(item) ? html`<${OneTree} key=${item} uuid=${item} />`
     : html`<${NoTree} uuid=${item} />`;
 }
@@ -31,24 +31,6 @@ export function TreePage({ route: { item } }) {
 const NoTree = ({ uuid }) => html`<${Heading} title="Tree" /><${Empty} title="No such tree">
   <p>No provider has the uuid <code>${uuid}</code>, or it is gone.
     ${" "}<a href=${treeAddress("")}>All trees</a></p><//>`;
-
-function AllTrees() {
-  const live = useLiveCloud();
-  const { value: cloud, conditions } = live;
-  const [sought, setSought] = useState("");
-  const trees = useMemo(() => live.trees.filter(({ name }) =>
-    name.toLowerCase().includes(sought.toLowerCase())), [live.trees, sought]);
-  return html`<${Heading} title="Trees" summary=${cloud && html`<${Live} ...${live} />`} />
-    <${Answer} of=${live} what="the trees" show=${() => html`
-      <section class="panel" aria-label="All trees">
-        <div class="controls"><label>Find <input type="search" value=${sought}
-          placeholder="part of a name"
-          onInput=${(event) => setSought(event.target.value)} /></label></div>
-        ${cloud.parts.size
-          ? html`<${TreeTable} trees=${trees} wanted=${DOMINANT} conditions=${conditions} />`
-          : html`<${Empty} title="There is no resource provider yet" />`}
-      </section>`} />`;
-}
 
 function OneTree({ uuid }) {
   const answer = useAnswer((api, signal) => read(api, uuid, signal), []);
