@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repairs of expired holds and of roots; `gabbits/audit.yaml` has the other kinds."""
+"""Broken trees, and repairs of expired holds and of roots; `gabbits/audit.yaml` has the other kinds."""
 
 import time
 import uuid
@@ -8,6 +8,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
+from tests.store.takeover.test_check import execute
 from treeclaim.model.claim import HoldTerms
 from treeclaim.model.extension.audit import FindingKind, RepairResult
 from treeclaim.store.audit import repairs
@@ -61,3 +62,36 @@ def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
 
     for provider in (right, wrong):
         assert store.read(told, provider).keys() == {below}
+
+
+def test_broken_parents_roots_and_empty_trees_are_found_by_id(store, database_url):
+    root = create_host(store, 8)
+    names = ("child", "lost", "below lost", "first", "second", "below ring")
+    above = (root, root, "lost", root, "first", "second")
+    uuids = {root: root}
+    for name, parent in zip(names, above, strict=True):
+        uuids[name] = create_host(store, name=name, parent=uuids[parent])
+    empty = create_host(store)
+
+    def link(name, **ids):
+        values = {f"{link}_provider_id": id_ for link, id_ in ids.items()}
+        return sa.update(providers).where(providers.c.uuid == uuids[name]).values(**values)
+
+    providers = tables.resource_providers
+    with store.engine.connect() as connection:
+        rows = connection.execute(sa.select(providers.c.uuid, providers.c.id)).all()
+    ids = dict(tuple(row) for row in rows)
+    by_hand(store, link("child", root=ids[uuids["child"]]))
+    by_hand(store, link("first", parent=ids[uuids["second"]]))
+    execute(
+        database_url,
+        f"UPDATE resource_providers SET parent_provider_id = 99999 WHERE uuid = '{uuids['lost']}'",
+    )
+    kinds = [FindingKind.BROKEN_PARENT, FindingKind.BROKEN_ROOT, FindingKind.EMPTY_TREE]
+    findings = store.read(load_findings, kinds, 10, lambda *_: frozenset())
+    # Providers below a broken one have a parent, and no top that their root could differ from.
+    broken = [{"provider": uuids[name]} for name in ("lost", "first", "second")]
+    assert findings[FindingKind.BROKEN_PARENT].items == broken
+    assert findings[FindingKind.BROKEN_ROOT].items == [{"provider": uuids["child"]}]
+    # The child is a tree of its own by its root.
+    assert findings[FindingKind.EMPTY_TREE].items == [{"uuid": uuids["child"]}, {"uuid": empty}]
