@@ -73,6 +73,7 @@ class Watch:
         self.roots: Mapping[str, str | None] | None = None
         self._hub = hub
         self._ends = ends
+        self._comment_due = float("inf")
         self._trees = frozenset[str]()
         self._has_missed_news = False
         hub.join(self)
@@ -94,7 +95,7 @@ class Watch:
     def take(self) -> bytes | None:
         """Return the data to send now, once; None without data."""
         piece = self._next_piece(self._hub.log, is_last=monotonic() >= self._ends)
-        self.due = self._next_due()
+        self.due = min(self._ends, self._comment_due)
         return piece
 
     def finish(self) -> bytes | None:
@@ -107,9 +108,6 @@ class Watch:
 
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
         raise NotImplementedError
-
-    def _next_due(self) -> float:
-        return self._ends
 
     def _read_news(self, log: ChangeLog) -> Message | None:
         """Return the unread news, None without news; set `_has_missed_news` if entries are missing."""
@@ -151,16 +149,12 @@ class EventStream(Watch):
         super().__init__(hub, ends)
         self._plan_comment()
 
-    def finish(self) -> bytes | None:
-        """End the stream; the client reconnects with the cursor of the last event."""
-        self.is_over = True
-        return None
-
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
-        """Return the next event, or a comment when one is due."""
+        """Return the next event, or a comment when one is due; the client resumes after the last event."""
         news = self._read_news(log)
         if is_last or self._has_missed_news:
-            return self.finish()
+            self.is_over = True
+            return None
         if news is not None:
             self.reached = news.cursor
             piece = news.event
@@ -174,10 +168,7 @@ class EventStream(Watch):
 
     def _plan_comment(self) -> None:
         self._comment_due = monotonic() + COMMENT_SECONDS
-        self.due = self._next_due()
-
-    def _next_due(self) -> float:
-        return min(self._ends, self._comment_due)
+        self.due = min(self._ends, self._comment_due)
 
 
 class LongPoll(Watch):
