@@ -97,7 +97,7 @@ db version
 db reset-feed
 db stamp PAYLOAD
 db check
-db prune --keep-hours PAYLOAD
+db prune PAYLOAD
 db online_data_migrations --max-count PAYLOAD
 upgrade check
 serve --unix-socket /nofolderPAYLOAD/socket

@@ -202,7 +202,7 @@ class DeclaredCommand:
             return self.execute(parsed_args) or 0
         except CommandError as error:
             failure = error
-        except BrokenPipeError:
+        except (BrokenPipeError, ModuleNotFoundError):
             raise
         except Exception as error:
             if self.failure_status == 1:
