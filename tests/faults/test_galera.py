@@ -30,6 +30,8 @@ from treeclaim.model.extension.errors import ConditionedError, ConsumptionError
 from treeclaim.model.parts import AGGREGATES
 from treeclaim.model.provider import Condition, Consumes, Effect, Inventory
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.feed import shards
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
@@ -308,6 +310,22 @@ def test_child_of_a_parent_moving_on_another_node_has_the_right_root(stores, clo
     )
     assert create.runs == 2
     assert child.root_uuid == cloud["elsewhere"]
+
+
+def test_take_over_that_meets_a_write_of_another_node_is_repeated(stores, monkeypatch):
+    first_store, second_store = stores
+    second_store.write(WriteTransaction.touch_catalogue)
+    take_over = shards.take_over
+
+    def take_over_too_late(connection):
+        monkeypatch.undo()
+        take_over(connection)
+        second_store.write(WriteTransaction.touch_catalogue)
+
+    monkeypatch.setattr(shards, "take_over", take_over_too_late)
+    before = first_store.changes(None).cursor
+    first_store.write(WriteTransaction.touch_catalogue)
+    assert first_store.changes(before).catalogue is not None
 
 
 def units_claimed(store):

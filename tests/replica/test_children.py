@@ -100,7 +100,7 @@ def test_child_inherits_no_connection_and_ignores_stop_signals(replica):
     thread, outcome = answer_in_thread(replica, scripted(slow_one))
     eventually(children, "a child runs")
     (process,) = child_processes()
-    eventually(lambda: len(descriptors_of(process.pid)) == 5, "it has closed the rest")
+    eventually(lambda: len(descriptors_of(process.pid)) == 6, "it has closed the rest")
     os.kill(process.pid, signal.SIGTERM)
     theirs.close()
     listener.close()

@@ -19,15 +19,15 @@ from treeclaim.store.schema.tables import SHARDS
 STOPPED_WRITER = """
 import os, signal, sys
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.writes import commit
+from treeclaim.store.writes import writer
 
-commit_at_once = commit._commit
+commit_at_once = writer._commit
 
 def stop_first(*arguments):
     os.kill(os.getpid(), signal.SIGSTOP)
     commit_at_once(*arguments)
 
-commit._commit = stop_first
+writer._commit = stop_first
 Store(DatabaseSettings(sys.argv[1])).write(lambda transaction: transaction.touch_catalogue())
 print("committed", flush=True)
 """

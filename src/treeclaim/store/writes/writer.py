@@ -90,8 +90,14 @@ class Writer:
         """
         pause = _FIRST_PAUSE
         remaining_attempts = self._attempts
+        must_take_over = False
         while True:
             try:
+                if must_take_over:
+                    # This fails like an attempt: several nodes may take over at the same time.
+                    with connected(self._engine) as connection, connection.begin():
+                        feed.take_over(connection)
+                    must_take_over = False
                 result = self._run_once(deadline, stages, operation)
             except PrerequisiteError as error:
                 stages.enter(WAIT)
@@ -100,8 +106,7 @@ class Writer:
                 stages.enter(WAIT)
             except feed.OtherWriterError:
                 stages.enter(WAIT)
-                with connected(self._engine) as connection, connection.begin():
-                    feed.take_over(connection)
+                must_take_over = True
             except (RetryTransactionError, SQLAlchemyError) as error:
                 stages.enter(WAIT)
                 remaining_attempts -= 1
