@@ -11,8 +11,7 @@ import sys
 from importlib import import_module
 
 from treeclaim import allocator
-from treeclaim.server.processes.children import set_death_signal
-from treeclaim.server.processes.control import Control
+from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.settings import ServerSettings
 
 # Signals are for the master.
@@ -21,10 +20,10 @@ for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
 # Before the first thread, which would otherwise get an arena of its own.
 allocator.keep_large_blocks()
 allocator.collect_rarely()
-# While it waits for the database or loads, it does not notice that the master has ended.
-set_death_signal(signal.SIGKILL)
 control = Control(socket.socket(fileno=int(sys.argv[2])))
-generation = import_module("treeclaim.server.processes.generation")
+with report_work(control):
+    # The import takes seconds on a busy machine.
+    generation = import_module("treeclaim.server.processes.generation")
 generation.run_generation(
     ServerSettings.from_json(sys.argv[1]), control, is_first=sys.argv[3] == "first"
 )

@@ -98,6 +98,15 @@ INVENTORY_SECONDS = 12 * 3600.0
 """Age from which the inventory is reloaded before a worker is forked: half of the retention of the change feed, by
 which a worker catches up."""
 
+SILENCE_SECONDS = 20.0
+"""Seconds without a report after which a loader counts as stalled."""
+
+WORKING_SECONDS = 1.0
+"""Seconds between two reports of a loader."""
+
+STARTS = 3
+"""Most loaders that the start of a service tries. The service ends if the last of them stalls or is killed too."""
+
 TICK_SECONDS = 0.1
 """Seconds between two checks of the master, and of a loader, for events."""
 

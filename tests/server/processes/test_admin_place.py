@@ -4,6 +4,7 @@
 import copy
 import signal
 import socket
+from contextlib import suppress
 
 import httpx
 import psutil
@@ -12,7 +13,7 @@ import pytest
 from tests.ports import free_port
 from tests.servers import answers, eventually, service_environment, serving
 from tests.service import HEADERS
-from treeclaim.server.processes.children import ADMIN_NAME, LOADER_NAME, WORKER_NAME
+from treeclaim.server.processes.children import ADMIN_NAME, WORKER_NAME
 
 pytestmark = pytest.mark.slow
 
@@ -115,8 +116,29 @@ def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
         assert running.ask("/ready") == (200, "ready\n")
 
 
-def test_loader_killed_at_start_ends_the_service_and_its_admin_listener(tmp_path):
-    """The loader waits for a database that does not exist; its listener answers probes."""
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        (psutil.Process.suspend, "the loader has stalled"),
+        (psutil.Process.kill, "the loader has ended (signal SIGKILL)"),
+    ],
+)
+def test_loader_lost_at_start_is_replaced(tmp_path, fault, problem):
+    environment = service_environment(tmp_path)
+    with serving(environment, tmp_path, is_awaited=False) as server:
+        lost = eventually(lambda: loader_of(server), "a loader starts")
+        fault(lost)
+        eventually(answers(server.url), "another one serves")
+        assert not lost.is_running()
+        assert f"Another loader is started: {problem}" in server.log.read_text()
+
+
+def is_another(loader, former):
+    return loader is not None and loader.pid != former.pid
+
+
+def test_loaders_killed_at_start_leave_their_admin_address_to_the_next(tmp_path):
+    """The loaders wait for a database that does not exist, and answer probes."""
     environment = with_admin(
         tmp_path,
         database=f"postgresql://none@127.0.0.1:{free_port()}/none",
@@ -124,22 +146,35 @@ def test_loader_killed_at_start_ends_the_service_and_its_admin_listener(tmp_path
     )
     with serving(environment, tmp_path, is_awaited=False) as service:
         service.await_status("/live", 200)
-        listener = service.await_process(ADMIN_NAME)
-        service.await_process(LOADER_NAME).kill()
-        assert service.process.wait(timeout=60) == 1
-        assert "the loader has ended (signal SIGKILL)" in service.log.read_text()
-        eventually(lambda: not listener.is_running(), "its admin listener ends")
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_loader_that_waits_for_its_database_ends_with_the_service(tmp_path, number):
-    environment = with_admin(
-        tmp_path,
-        database=f"postgresql://none@127.0.0.1:{free_port()}/none",
-        OS_PLACEMENT_DATABASE__MAX_RETRIES="-1",
-    )
-    with serving(environment, tmp_path, is_awaited=False) as service:
+        former = service.await_process(ADMIN_NAME)
+        first = loader_of(service)
+        first.kill()
+        eventually(lambda: not former.is_running(), "its admin listener ends")
+        second = eventually(lambda: loader_of(service), "a loader starts")
+        assert second.pid != first.pid
+        second.kill()
+        eventually(lambda: is_another(loader_of(service), second), "a third loader starts")
         service.await_status("/live", 200)
-        started = [service.await_process(name) for name in (LOADER_NAME, ADMIN_NAME)]
-        service.send(number)
-        assert psutil.wait_procs(started, timeout=60)[1] == []
+        assert "cannot listen" not in service.log.read_text()
+
+
+def test_loaders_killed_at_start_end_the_service(tmp_path):
+    with serving(service_environment(tmp_path), tmp_path, is_awaited=False) as server:
+        while server.process.poll() is None:
+            if (loader := loader_of(server)) is not None:
+                loader.kill()
+        assert server.process.returncode == 1
+        text = server.log.read_text()
+        assert text.count("Another loader is started: the loader has ended (signal SIGKILL)") == 2
+
+
+def loader_of(server):
+    """The loader that the first process has started; None while there is none.
+
+    Before it runs its own program, the first process waits for it: no test could notice that it is stopped.
+    """
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(server.process.pid).children():
+            if "treeclaim.server" in child.cmdline():
+                return child
+    return None

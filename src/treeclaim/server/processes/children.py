@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forked processes, the places in which the loader keeps one running, pauses before retries, and the fork."""
 
-import ctypes
 import gc
 import math
 import os
@@ -24,9 +23,6 @@ YOUNG_SECONDS = 30.0
 
 LOADER_NAME, WORKER_NAME, ADMIN_NAME = "treeclaim-load", "treeclaim-work", "treeclaim-admin"
 """Names that `ps` and `top` show."""
-
-_PR_SET_PDEATHSIG = 1
-"""Of `sys/prctl.h`."""
 
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1024 * 1024)
 
@@ -172,11 +168,6 @@ def release_memory() -> None:
     gc.unfreeze()
     gc.collect()
     allocator.trim_heap()
-
-
-def set_death_signal(number: int) -> None:
-    """Let the kernel send a signal to this process when its parent ends; 0 for none. Children do not inherit it."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def name_process(name: str) -> None:

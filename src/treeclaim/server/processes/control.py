@@ -5,9 +5,10 @@
 | --- | --- | --- | --- |
 | generation | `checked` | `admin`: host and port, or empty | configuration, certificates and policy can be used |
 | master | `serve` | `problems`: texts to log; with it the listening sockets | serve the sockets |
-| generation | `ready` | `where`: URL | all processes answer |
+| generation | `ready` | `where`: URL; `is_alone`: whether the loader is the only worker | all processes answer |
 | generation | `lost` | `why` | another process of an only worker has ended |
 | generation | `refused` | `why` | the generation cannot serve, and ends |
+| generation | `working` | | sent every second: a generation that sends nothing has stalled |
 | master | `reload_refused` | `why` | the successor of the generation cannot serve |
 
 The master holds the other end of the pipe that is the standard input of a generation. When it closes, or the master
@@ -16,10 +17,14 @@ ends in any way, the generation and all its processes stop.
 
 import json
 import os
+import select
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from treeclaim.server.bounds import WORKING_SECONDS
 
 _MOST_BYTES = 64 * 1024
 _MOST_DESCRIPTORS = 2
@@ -68,3 +73,30 @@ def make_controls() -> tuple[Control, socket.socket]:
     """Return the master's end of a new connection, and the socket of the other end."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     return Control(ours), theirs
+
+
+@contextmanager
+def report_work(control: Control) -> Iterator[None]:
+    """Send `working` during a block; end this process if its standard input ends.
+
+    The reporting thread ends with the block, so the process may fork afterwards.
+    """
+    is_over, end = os.pipe()
+
+    def report() -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(is_over, select.POLLIN)
+        while not (events := poll.poll(WORKING_SECONDS * 1000)):
+            control.send("working")
+        if any(descriptor == 0 for descriptor, _ in events):
+            os._exit(1)
+
+    thread = threading.Thread(target=report, name="working")
+    thread.start()
+    try:
+        yield
+    finally:
+        os.close(end)
+        thread.join()
+        os.close(is_over)

@@ -35,7 +35,9 @@ from treeclaim.server.bounds import (
     GRACE_SECONDS,
     INVENTORY_SECONDS,
     READY_SECONDS,
+    SILENCE_SECONDS,
     TICK_SECONDS,
+    WORKING_SECONDS,
 )
 from treeclaim.server.processes.admin import run_admin
 from treeclaim.server.processes.checks import (
@@ -59,9 +61,8 @@ from treeclaim.server.processes.children import (
     name_process,
     release_memory,
     require_no_threads,
-    set_death_signal,
 )
-from treeclaim.server.processes.control import Control
+from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.processes.liveness import LivenessTable
 from treeclaim.server.processes.worker import run_worker
 from treeclaim.server.settings import ServerSettings
@@ -76,10 +77,11 @@ def run_generation(settings: ServerSettings, control: Control, *, is_first: bool
     """Check the service, receive its sockets from the master, and serve; report to the master why it cannot."""
     name_process(LOADER_NAME)
     try:
-        state = check_service(settings, is_first=is_first)
+        with report_work(control):
+            state = check_service(settings, is_first=is_first)
         address = state.configuration.admin
         control.send("checked", admin=(address.host, address.port) if address else ())
-        select.select([0, control.fileno()], [], [])
+        select.select([0, control.fileno()], [], [], SILENCE_SECONDS)
         order = control.receive()
         if order is None:
             return
@@ -134,7 +136,7 @@ class Generation:
         self._admin = ProcessPlace("The admin listener", ADMIN_NAME, self._run_admin)
         self._places: list[ProcessPlace] = []
         self._children: dict[int, ServiceProcess] = {}
-        self._loaded_at = self._warned_at = -math.inf
+        self._loaded_at = self._warned_at = self._reported_at = -math.inf
         self._is_ready = self._is_stopping = False
         settings = state.settings
         self._is_alone = workers == 1 and settings.lifetime is None and settings.memory is None
@@ -152,11 +154,11 @@ class Generation:
             self._places.append(self._admin)
             self._step()
         if self._workers:
-            require_database(self._state.configuration)
+            with report_work(self._control):
+                require_database(self._state.configuration)
             self._load()
             if self._state.picture is None and not self._is_first:
                 raise UnusableError("the inventory could not be loaded; the log says why")
-            set_death_signal(0)
             self._places = [*self._workers, *self._places]
             if self._is_alone:
                 self._become_worker()
@@ -210,7 +212,7 @@ class Generation:
         self._is_ready = True
         where = self._state.where()
         _LOG.info("Serving at %s", where)
-        self._control.send("ready", where=where)
+        self._control.send("ready", where=where, is_alone=self._is_worker)
 
     def _step(self) -> None:
         """Note ended and ready processes, kill overdue ones, and fork missing ones."""
@@ -234,7 +236,10 @@ class Generation:
             log_expiries(self._state.expiries)
 
     def _wait(self) -> None:
-        """Wait briefly, and handle messages of the master."""
+        """Wait briefly; report to the master that this process works, and handle its messages."""
+        if time.monotonic() - self._reported_at >= WORKING_SECONDS:
+            self._reported_at = time.monotonic()
+            self._control.send("working")
         control = self._control.fileno()
         sources = [control] if self._is_stopping else [0, control]
         readable, _, _ = select.select(sources, [], [], TICK_SECONDS)
@@ -385,7 +390,8 @@ class Generation:
     def _load(self) -> None:
         """Load the inventory; if the database does not answer, each worker loads its own later."""
         self._state = replace(self._state, picture=None)
-        self._state = replace(self._state, picture=load_inventory(self._state))
+        with report_work(self._control):
+            self._state = replace(self._state, picture=load_inventory(self._state))
         self._loaded_at = time.monotonic()
 
     def _renew_inventory(self) -> None:

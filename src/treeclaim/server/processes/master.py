@@ -2,7 +2,7 @@
 """The first process: it owns the listening sockets, and one generation that serves them.
 
 SIGHUP starts another generation. When all its processes answer, the former generation finishes its requests and
-ends. A generation that cannot serve leaves the former running. A loader that has ended is replaced in
+ends. A generation that cannot serve leaves the former running. A loader that has ended or stalled is replaced in
 the same way, while the workers that it has forked continue.
 
 The master imports no module of the service, so it keeps the code of its start whatever is installed later.
@@ -20,7 +20,13 @@ from contextlib import suppress
 from typing import Any
 
 from treeclaim.metrics_folder import provide_folder
-from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, TICK_SECONDS
+from treeclaim.server.bounds import (
+    END_SECONDS,
+    GRACE_SECONDS,
+    SILENCE_SECONDS,
+    STARTS,
+    TICK_SECONDS,
+)
 from treeclaim.server.processes.children import Backoff, describe_end
 from treeclaim.server.processes.control import make_controls
 from treeclaim.server.processes.listening import (
@@ -46,15 +52,18 @@ class _Loader:
 
     Attributes:
         control: The connection.
+        received_at: Time of its last message, of the monotonic clock.
         has_ended: Whether the process has ended.
         exit_code: Its exit code once it has ended, negative for a signal.
-        is_lost: Whether it, or another process of an only worker, has ended while it serves.
+        is_lost: Whether it, or another process of an only worker, has ended or stalled while it serves.
+        is_alone: Whether it has become the only worker, which reports no work.
         admin_address: Host and port of its admin listener; empty for none.
     """
 
     def __init__(self, settings: ServerSettings, *, is_first: bool) -> None:
         """Start an interpreter."""
-        self.has_ended = self.is_lost = False
+        self.received_at = time.monotonic()
+        self.has_ended = self.is_lost = self.is_alone = False
         self.exit_code = 0
         self.admin_address: tuple[Any, ...] = ()
         self.control, theirs = make_controls()
@@ -80,7 +89,10 @@ class _Loader:
             ValueError: if it is not a message.
         """
         received = self.control.receive()
-        return None if received is None else received[0]
+        if received is None:
+            return None
+        self.received_at = time.monotonic()
+        return received[0]
 
     def stop(self) -> None:
         """Close the lifeline: all processes of the generation finish their requests and end."""
@@ -108,6 +120,7 @@ class Master:
         self._listener: socket.socket | None = None
         self._admin_listeners: dict[tuple[Any, ...], socket.socket] = {}
         self._is_stopping = self._is_reload_due = False
+        self._starts = 0
         self._problem = ""
         self._backoff = Backoff()
 
@@ -142,11 +155,12 @@ class Master:
                 return
             self._is_reload_due = False
             _notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._starts += 1
         self._starting = _Loader(self._settings, is_first=serving is None)
         self._loaders.append(self._starting)
 
     def _wait(self) -> None:
-        """Wait briefly for messages and handle them; detect loaders that have ended."""
+        """Wait briefly for messages and handle them; detect loaders that have ended or stalled."""
         select.select([loader.control for loader in self._loaders], [], [], TICK_SECONDS)
         self._reap()
         for loader in list(self._loaders):
@@ -159,7 +173,13 @@ class Master:
             if loader.has_ended:
                 self._loaders.remove(loader)
                 loader.control.close()
-                self._abandon(loader, f"the loader has ended ({describe_end(loader.exit_code)})")
+                why = f"the loader has ended ({describe_end(loader.exit_code)})"
+                # A retry may succeed after a signal, but not after a fault of the service.
+                self._abandon(loader, why, may_retry=loader.exit_code < 0)
+            elif not loader.is_alone and time.monotonic() - loader.received_at > SILENCE_SECONDS:
+                loader.kill()
+                why = f"the loader has stalled: it reported nothing for {SILENCE_SECONDS:.0f} s"
+                self._abandon(loader, why, may_retry=True)
 
     def _reap(self) -> None:
         # In a container, orphans of other processes are children of this process too.
@@ -174,6 +194,7 @@ class Master:
         if loader is self._starting and message["kind"] == "checked":
             self._send_sockets(loader, message["admin"])
         elif loader is self._starting and message["kind"] == "ready":
+            loader.is_alone = bool(message.get("is_alone"))
             self._note_ready(loader, message["where"])
         elif message["kind"] in {"refused", "lost"}:
             self._abandon(loader, str(message["why"]))
@@ -211,18 +232,22 @@ class Master:
         self._problem = ""
         _notify(f"READY=1\nSTATUS=Serving at {where}")
 
-    def _abandon(self, loader: _Loader, why: str) -> None:
+    def _abandon(self, loader: _Loader, why: str, *, may_retry: bool = False) -> None:
         """Continue without a loader.
 
         Raises:
-            StartError: if no generation has served yet.
+            StartError: if no generation has served yet, and a retry would not help.
         """
         if loader is self._starting:
             self._starting = None
             loader.stop()
             loader.kill()
             if self._serving is None:
-                raise StartError(why)
+                if not may_retry or self._starts >= STARTS:
+                    raise StartError(why)
+                self._note_problem(why)
+                self._backoff.postpone()
+                return
             self._close_other_admin_listeners(self._serving)
             if self._serving.is_lost:
                 self._note_problem(why)
@@ -254,8 +279,6 @@ class Master:
         loaders = list(self._loaders)
         for loader in loaders:
             loader.stop()
-            if loader is self._starting:
-                loader.kill()
         deadline = time.monotonic() + GRACE_SECONDS + 3 * END_SECONDS
         while not all(loader.has_ended for loader in loaders) and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS)
