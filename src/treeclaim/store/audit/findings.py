@@ -125,11 +125,11 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         ("provider",),
     ),
     FindingKind.BROKEN_PARENT: (
-        # UNION without ALL: in a cycle, the recursion ends.
+        # UNION without ALL: in a cycle, the recursion ends. PostgreSQL executes NOT IN again for each row.
         f"""
         WITH RECURSIVE {_DOWN}, up (below, above) AS (
-            SELECT id, parent_provider_id FROM resource_providers
-            WHERE id NOT IN (SELECT id FROM down)
+            SELECT id, parent_provider_id FROM resource_providers p
+            WHERE NOT EXISTS (SELECT 1 FROM down WHERE down.id = p.id)
             UNION SELECT up.below, p.parent_provider_id FROM up
             JOIN resource_providers p ON p.id = up.above
         )
@@ -143,11 +143,9 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     ),
     FindingKind.EMPTY_TREE: (
         f"""
-        SELECT uuid FROM resource_providers WHERE id IN (SELECT root_id FROM {_MEMBERS})
-        AND id NOT IN (
-            SELECT root_id FROM {_MEMBERS} JOIN inventories ON resource_provider_id = members.id
-        )
-        ORDER BY id
+        SELECT members.uuid FROM {_MEMBERS}
+        LEFT JOIN inventories ON resource_provider_id = members.id
+        GROUP BY root_id, members.uuid HAVING COUNT(inventories.id) = 0 ORDER BY root_id
         """,
         ("uuid",),
     ),
