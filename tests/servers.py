@@ -15,7 +15,7 @@ import psutil
 
 from tests import authorities
 from tests.ports import free_port
-from treeclaim.server.processes.children import WORKER_NAME
+from treeclaim.server.processes.children import LOADER_NAME, WORKER_NAME
 
 TREECLAIM = (sys.executable, "-m", "treeclaim")
 """The command, from the code that the tests import."""
@@ -203,13 +203,31 @@ class Service(Server):
         return workers
 
     def await_workers(self, number, former=()):
-        """Wait until there are so many workers, none of them a former one; return them."""
+        """Wait until a single generation serves, with so many workers, none of them a former one; return them.
+
+        A generation serves when its admin listener answers too; one that loses a worker before then ends.
+        """
 
         def new_workers():
-            workers = self.workers()
-            return workers if len(workers) == number and not workers & set(former) else None
+            with suppress(psutil.NoSuchProcess):
+                workers = self.workers()
+                # An only worker is its own loader.
+                loaders = {
+                    parent if (parent := worker.parent()).name() == LOADER_NAME else worker
+                    for worker in workers
+                }
+                loaders.update(self.processes(LOADER_NAME))
+                if len(loaders) == 1 and all(map(self._serves, loaders)):
+                    is_complete = len(workers) == number and not workers & set(former)
+                    return workers if is_complete else None
+            return None
 
         return eventually(new_workers, f"{number} workers run")
+
+    def _serves(self, loader):
+        line = re.compile(rf" {loader.pid} INFO .*Serving at ".encode())
+        # A test may write the log to a file of its own beside the usual one, and rotate it.
+        return any(line.search(log.read_bytes()) for log in self.log.parent.rglob("*.log*"))
 
     def await_process(self, name):
         """Return its first process with a name, once there is one."""

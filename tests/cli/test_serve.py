@@ -39,12 +39,17 @@ def url():
 
 
 @pytest.fixture(scope="module")
-def shared_service(tmp_path_factory):
-    """A service of two workers, which each test leaves able to answer."""
+def service_of_the_module(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shared")
     with serving(service_environment(folder), folder, "--workers=2") as service:
-        service.await_workers(2)
         yield service
+
+
+@pytest.fixture
+def shared_service(service_of_the_module):
+    """A service of two workers, whatever a test before has done to its processes."""
+    service_of_the_module.await_workers(2)
+    return service_of_the_module
 
 
 def serve_on_socket(environment, tmp_path, path, *options):
