@@ -7,12 +7,14 @@ on each. A mutant that no test notices survives: a test is missing, or the chang
 """
 
 import argparse
+import ast
 import json
 import random
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from cosmic_ray.work_db import WorkDB, use_db
@@ -144,13 +146,49 @@ def _cosmic_ray(*arguments: str | Path) -> None:
 def _draw(database: Path, sample: int | None, dice: random.Random) -> None:
     """Leave a sample of the mutants in the database."""
     with use_db(str(database)) as work:
-        items = sorted(work.work_items, key=lambda item: str(item.mutations))
-        if sample is None or sample >= len(items):
-            return
-        drawn = dice.sample(items, sample)
+        items = sorted(
+            filter(_changes_a_value, work.work_items), key=lambda item: str(item.mutations)
+        )
+        drawn = items if sample is None else dice.sample(items, min(sample, len(items)))
         work.clear()
         for item in drawn:
             work.add_work_item(item)
+
+
+def _changes_a_value(item: WorkItem) -> bool:
+    """Return whether a mutant changes what is computed; cosmic-ray also changes annotations, and `*` in signatures."""
+    return all(
+        "BinaryOperator" not in mutation.operator_name
+        or any(
+            start <= mutation.start_pos < end for start, end in _operators(mutation.module_path)
+        )
+        for mutation in item.mutations
+    )
+
+
+@cache
+def _operators(module: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return where each binary operator of a module stands: from the end of its left side to its right side."""
+    tree = ast.parse((COPY / module).read_text())
+    annotations = {
+        annotation
+        for node in ast.walk(tree)
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None))
+        if annotation
+    }
+    operations: list[ast.BinOp] = []
+    unread: list[ast.AST] = [tree]
+    while unread:
+        node = unread.pop()
+        operations += [node] if isinstance(node, ast.BinOp) else []
+        unread += [child for child in ast.iter_child_nodes(node) if child not in annotations]
+    return [
+        (
+            (operation.left.end_lineno or 0, operation.left.end_col_offset or 0),
+            (operation.right.lineno, operation.right.col_offset),
+        )
+        for operation in operations
+    ]
 
 
 def _judged(work: WorkDB) -> list[tuple[WorkItem, WorkResult]]:
