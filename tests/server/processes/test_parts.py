@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the processes of the service are made of: their connection, their listeners, their age and their pauses."""
 
+import json
 import os
 import signal
 import socket
@@ -186,3 +187,18 @@ def test_census_says_whether_a_reload_was_refused():
     assert not table.take_census(0).is_reload_refused
     table.is_reload_refused = True
     assert table.take_census(0) == Census([], [], [], True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"host": "127.0.0.1", "port": 8778}, "http://127.0.0.1:8778"),
+        ({"host": "::1", "port": 8778, "certificate": "a.pem"}, "https://[::1]:8778"),
+        ({"unix_socket": "/run/placement"}, "http+unix:/run/placement"),
+    ],
+)
+def test_settings_reach_a_loader_of_another_release_and_say_where_it_serves(settings, where):
+    text = ServerSettings(**settings).to_json()
+    of_another = json.dumps(json.loads(text) | {"an_option_of_the_next_release": 1})
+    assert ServerSettings.from_json(of_another) == ServerSettings(**settings)
+    assert ServerSettings.from_json(text).where() == where
