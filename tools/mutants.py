@@ -41,7 +41,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "server": ("tests/server", "tests/cli/test_serve.py", "tests/faults/test_attacks.py"),
     "comparison": ("--tier=ci", "tests/comparison"),
     "store": ("tests/store", "tests/api/resources", "tests/conformance"),
-    "store/feed": ("tests/store/feed",),
+    "store/feed": ("tests/store/feed", "tests/watching"),
     "store/operations": (
         "tests/store/operations",
         "tests/store/writes",
