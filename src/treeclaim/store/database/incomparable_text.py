@@ -62,6 +62,8 @@ def _replace(parameters: Any, incomparable: re.Pattern[str]) -> Any:
     """Return parameters with the unused name in place of each text that cannot be compared."""
 
     def replace(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [replace(item) for item in value]
         is_incomparable = isinstance(value, str) and incomparable.search(value)
         return UNUSED_NAME if is_incomparable else value
 

@@ -2,7 +2,9 @@
 """SQLite: explicit transactions, one writer at a time, and durable commits."""
 
 import os
+import sqlite3
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -22,6 +24,9 @@ _OWNER_ONLY = 0o600
 
 _STEPS_BETWEEN_CHECKS = 100_000
 """Instructions of SQLite's machine, some milliseconds."""
+
+# As SQLAlchemy stores times.
+sqlite3.register_adapter(datetime, lambda time: time.isoformat(" ", "microseconds"))
 
 _MEMORY = ":memory:"
 _URI = "file:"

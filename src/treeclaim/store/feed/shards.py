@@ -211,7 +211,6 @@ def append_changes(transaction: WriteTransaction, shard: int, fence: int | None 
     advance = {"shard": shard, "token": new_token(), "wait": ceil(LOCK_SECONDS), "fence": fence}
     is_first = dialect.name == "postgresql"
     if dialect.name == "sqlite":
-        values["at"] = str(transaction.now)
         sql = _ADVANCE.replace("%(shard)s", ":shard").replace("%(token)s", ":token")
         transaction.change_ready(DriverStatement(sql, advance), 1)
     elif dialect.name == "mysql":

@@ -11,11 +11,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.claim import HoldTerms
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
@@ -40,15 +38,11 @@ from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.schema.tables import draws, hold_projects, holds
 
 _DRAWS = "SELECT * FROM treeclaim_draws WHERE consumer_uuid IN :uuids ORDER BY hold_uuid"
-_DRAWN_BY_OTHERS = CompiledStatement(
-    sa.select(holds.c.uuid).where(
-        holds.c.uuid.in_(bind_list("uuids")),
-        sa.exists().where(
-            draws.c.hold_uuid == holds.c.uuid,
-            draws.c.consumer_uuid.not_in(bind_list("consumers")),
-        ),
-    )
+_DRAWN_BY_OTHERS = """
+SELECT uuid FROM treeclaim_holds WHERE uuid IN :uuids AND EXISTS (
+    SELECT 1 FROM treeclaim_draws WHERE hold_uuid = uuid AND NOT (consumer_uuid IN :consumers)
 )
+"""
 _DELETE_AT = """
 DELETE FROM allocations WHERE consumer_id = :uuid AND resource_provider_id IN :provider_ids
 """
