@@ -36,8 +36,7 @@ from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica
 from treeclaim.replica.turn import PATIENCE
 from treeclaim.store import Store
-from treeclaim.store.operations.allocations.placements import REFUSALS
-from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
+from treeclaim.store.operations.allocations.requests import PLACE_LOST, PlacedMeanwhileError
 from treeclaim.store.reading.holders import find_holders
 from treeclaim.store.store import NotWrittenError
 from treeclaim.store.writes.groups import Groups
@@ -46,7 +45,7 @@ _LONGEST_SEARCH = 0.015
 """Seconds of processor time after which the search of a batch stops: no other thread can use the Forest
 meanwhile."""
 
-_RETRIED_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
+_RETRIED_ALONE = (PlacedMeanwhileError, NotWrittenError, *PLACE_LOST)
 """Refusals after which the path of single calls tries again."""
 
 

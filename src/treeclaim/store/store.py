@@ -36,7 +36,6 @@ from treeclaim.store.feed.shards import ShardChoice
 from treeclaim.store.feed.unread import load_changes
 from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import claims as claim_writes
-from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.groups import Groups
 from treeclaim.store.writes.writer import ATTEMPTS, Writer
@@ -221,19 +220,11 @@ class Store:
     def place(self, claims: Sequence[ConsumerClaim]) -> None:
         """Write the claims of new consumers that a search has placed, all or nothing (page 98, section 4).
 
-        A single claim shares transactions as other claims do.
-
         Raises:
-            PlacedMeanwhileError, PlacementRefusedError: as `placements.place`.
-            TreeclaimError: as `write`.
+            PlacedMeanwhileError: if a consumer has allocations already.
+            TreeclaimError: as `replace_allocations`.
         """
-        if len(claims) > 1:
-            self.write(placement_writes.place, claims)
-            return
-        try:
-            self._submit(ClaimRequest(claims, is_placement=True))
-        except placement_writes.REFUSALS as error:
-            raise placement_writes.PlacementRefusedError(claims[0].consumer_uuid) from error
+        self._submit(ClaimRequest(claims, is_placement=True))
 
     def place_each(
         self, claims: Sequence[ConsumerClaim], stages: Sequence[Stages]

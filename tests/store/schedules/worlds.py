@@ -22,7 +22,7 @@ from treeclaim.store.audit import repairs
 from treeclaim.store.operations import aggregate_names, mixes, reshaper
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations import holds as hold_writes
-from treeclaim.store.operations.allocations import kept_requests, placements
+from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
@@ -73,7 +73,7 @@ def put(*claims):
 
 def place(*claims):
     """Placements: claims of consumers that hold nothing yet, found by a search."""
-    return write(placements.place, claims)
+    return write(allocations.write_request, ClaimRequest(claims, is_placement=True))
 
 
 def reshape(inventories, *claims):

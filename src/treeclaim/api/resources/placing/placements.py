@@ -19,8 +19,7 @@ from treeclaim.model.extension.placing import Holder, Placement, Placing, Placin
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
-from treeclaim.store.operations.allocations.placements import PlacementRefusedError
-from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
+from treeclaim.store.operations.allocations.requests import PLACE_LOST, PlacedMeanwhileError
 from treeclaim.store.reading.holders import StoredHolder, find_holders
 from treeclaim.store.reading.holds import find_drawable_holds
 
@@ -92,7 +91,7 @@ class PlacementCall:
                 self._store.place(
                     [claim_of(self._requests[placement.consumer], placement) for placement in new]
                 )
-            except PlacementRefusedError:
+            except PLACE_LOST:
                 continue
             except PlacedMeanwhileError:
                 # An exhausted hold exists without allocations.

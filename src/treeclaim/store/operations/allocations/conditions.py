@@ -57,10 +57,8 @@ class _LockedCondition:
 class ConditionBook:
     """The conditions that concern the claims of a transaction."""
 
-    def __init__(self, transaction: WriteTransaction, *, is_one_write: bool) -> None:
-        """Begin without conditions; with `is_one_write`, all requests are parts of one write."""
+    def __init__(self, transaction: WriteTransaction) -> None:
         self._transaction = transaction
-        self._is_one_write = is_one_write
         self._conditions: list[_LockedCondition] = []
 
     def read(self, provider_ids: Iterable[int]) -> None:
@@ -91,9 +89,7 @@ class ConditionBook:
         """
         begins = []
         for locked_condition in self._conditions:
-            has_begun = locked_condition.condition.began or (
-                locked_condition.is_begun and not self._is_one_write
-            )
+            has_begun = locked_condition.condition.began or locked_condition.is_begun
             tolerant = {
                 claim.consumer_uuid
                 for claim in request.claims

@@ -75,14 +75,12 @@ class HoldBook:
         holds: The present holds, by UUID.
         draws: By consumer.
         steps: Steps of the generations of holds that are not consumers of a write.
-        is_one_write: Whether all requests are parts of one write.
     """
 
     original_holds: Mapping[str, Hold] = field(default_factory=dict)
     holds: Mapping[str, Hold] = field(default_factory=dict)
     draws: Mapping[str, Draws] = field(default_factory=dict)
     steps: Mapping[str, int] = field(default_factory=dict)
-    is_one_write: bool = False
 
     def apply(self, changes: Sequence[Change], *, is_reshape: bool = False) -> "HoldBook":
         """Return the book after a write.
@@ -105,15 +103,13 @@ class HoldBook:
         write.end_empty_holds()
         after = replace(self, holds=write.holds, draws=write.draws)
         steps = Counter(self.steps)
-        for uuid in self._changed(after, {change.consumer for change in changes}):
-            steps[uuid] = 1 if self.is_one_write else steps[uuid] + 1
+        steps.update(self._changed(after, {change.consumer for change in changes}))
         return replace(after, steps=steps)
 
     def _require_sources(self, changes: Sequence[Change]) -> None:
-        usable = self.original_holds if self.is_one_write else self.holds
         for change in changes:
             for source in change.sources:
-                hold = usable.get(source)
+                hold = self.holds.get(source)
                 if hold is None:
                     raise HoldRefusedError(source, "unknown")
                 if not hold.is_drawable_by(change.project_id):

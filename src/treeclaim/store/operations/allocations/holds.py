@@ -80,8 +80,6 @@ def lock_holds(
     claiming: Sequence[str],
     known: Mapping[str, Consumer],
     current: CurrentAllocations,
-    *,
-    is_one_write: bool = False,
 ) -> LockedHolds:
     """Lock the consumers that are holds, and read their terms, amounts and draws.
 
@@ -111,7 +109,7 @@ def lock_holds(
         consumer: _count(by_key, found_holds, current.sum_usage([consumer]))
         for consumer, by_key in recorded.items()
     }
-    book = HoldBook(found_holds, found_holds, counted, is_one_write=is_one_write)
+    book = HoldBook(found_holds, found_holds, counted)
     return LockedHolds(book, rows, held, recorded, uuids - found_holds.keys())
 
 

@@ -120,12 +120,11 @@ def lock_claims(
     *,
     provider_uuids: Iterable[str] = (),
     provider_ids: Iterable[int] = (),
-    is_one_write: bool = False,
 ) -> LockedClaims:
     """Lock the consumers of requests, then their providers, and further providers by uuid or id.
 
     Requests with a wrong consumer generation, or with a wrong assumption about the allocations of a consumer, are
-    refused at once. With `is_one_write`, all requests are parts of one write.
+    refused at once.
 
     Raises:
         PrerequisiteError: if a project, user or consumer type must be created first, or an expired hold
@@ -143,10 +142,8 @@ def lock_claims(
         [claim.consumer_uuid for claim in claims],
         locked_consumers,
         lookup.current,
-        is_one_write=is_one_write,
     )
-    if not is_one_write:
-        _require_apart(requests, holds)
+    _require_apart(requests, holds)
     locked = LockedClaims(
         requests=[LockedRequest(request) for request in requests],
         consumers=locked_consumers,
@@ -157,7 +154,7 @@ def lock_claims(
         providers={},
         holds=holds,
         kept=lookup.requests,
-        conditions=ConditionBook(transaction, is_one_write=is_one_write),
+        conditions=ConditionBook(transaction),
         is_consuming=lookup.is_consuming,
     )
     _compare_generations(locked)

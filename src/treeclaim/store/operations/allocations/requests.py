@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.errors import (
+    AllocationProviderNotFoundError,
+    CapacityExceededError,
+    InventoryMissingError,
+    ResourceClassNotFoundError,
+    TreeclaimError,
+    UnitConstraintError,
+)
+from treeclaim.model.extension.errors import ConditionedError
 from treeclaim.model.timing import WAIT, Stages
 
 
@@ -52,3 +60,14 @@ class ClaimRequest:
 
 class PlacedMeanwhileError(TreeclaimError):
     """A consumer of a placement has allocations already."""
+
+
+PLACE_LOST = (
+    AllocationProviderNotFoundError,
+    ResourceClassNotFoundError,
+    InventoryMissingError,
+    UnitConstraintError,
+    CapacityExceededError,
+    ConditionedError,
+)
+"""Refusals of a placement after which a search finds another provider: the former one was changed meanwhile."""
