@@ -24,13 +24,12 @@ SCANNED_BYTES = 8 * 1024
 """Most bytes read in one turn where they must be scanned: scanning the smallest chunks takes over a millisecond."""
 
 HELD_BYTES = 256 * 1024 * 1024
-"""Most bytes that all connections of a worker hold together: unfinished, waiting and running requests, unread
-answers, and the state of watches. Enough for sixteen of the longest bodies; twice the longest body if that is
-more."""
+"""Most bytes that all connections of a worker hold together: long requests while they arrive, wait and run, and
+unread answers. Enough for fifteen of the longest bodies; twice the longest body if that is more."""
 
 SMALL_BYTES = 16 * 1024
-"""Bytes that each connection may hold in any case. Nearly all claims and queries are shorter; for 4,096
-connections this is 64 MiB."""
+"""Bytes of a request that need no reservation. Nearly all claims and queries are shorter; for 4,096 connections this is
+64 MiB."""
 
 WATCH_BYTES = HELD_BYTES // 4
 """Most bytes that all watches of a worker keep for up to an hour: some hundred watchers of a thousand trees each,

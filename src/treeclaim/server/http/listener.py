@@ -83,7 +83,7 @@ class HttpListener:
     def note_answered(self) -> None:
         """Continue with the connections whose answers threads have sent."""
         while self.answered:
-            self.answered.popleft().send(b"", is_last=True)
+            self.answered.popleft().send_last(b"")
 
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run a function in the event loop; threads call this."""

@@ -12,8 +12,10 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.server.bounds import (
     CHUNK_LINE_BYTES,
     HEAD_BYTES,
+    HEADER_COST,
     MOST_HEADERS,
     READ_BYTES,
+    REQUEST_COST,
     SCANNED_BYTES,
     TRAILER_BYTES,
 )
@@ -74,6 +76,14 @@ class RequestReader:
         if self.head is not None:
             held += self.head.size + len(self._body)
         return held
+
+    @property
+    def most_bytes(self) -> int:
+        """Most bytes that the unfinished request, and what arrives with its end, may have in memory."""
+        if self.head is None:
+            return HEAD_BYTES + MOST_HEADERS * HEADER_COST + REQUEST_COST + SCANNED_BYTES
+        body = self._body_bytes if self.head.is_chunked else self.head.length
+        return self.head.size + body + READ_BYTES
 
     def feed(self, data: memoryview) -> None:
         """Append bytes."""

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connections of a process: their phases and deadlines, and the bounds of their number and bytes.
 
-The table counts received bytes, waiting and running requests, unsent answers and the state of watches.
-Each connection may hold `SMALL_BYTES` at any time. Above that, the bound of all connections applies: those that
-have had an unfinished request or an unread answer for longest are evicted, as long as such connections hold more
-than half of the bound. Running requests are never evicted; other connections wait.
+A request of up to `SMALL_BYTES` needs no room. A longer one reserves room for the greatest length that it may reach.
+The table counts these reservations, until the answer is complete, and the bytes of unread answers. Beyond the bound, the
+connections that have had an unfinished request or an unread answer for longest are evicted, as long as such connections
+hold more than half of it. Running requests are never evicted; other connections wait.
 """
 
 import logging
-import threading
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from treeclaim.server.bounds import ROOM_SECONDS, SMALL_BYTES
+from treeclaim.server.bounds import ROOM_SECONDS
 
 if TYPE_CHECKING:
     from treeclaim.server.http.connection import HttpConnection
@@ -63,11 +62,9 @@ _EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
 class ConnectionTable:
     """The open connections, by phase and in the order in which they entered it, and their bytes.
 
-    Any thread may call `add_bytes`; the event loop calls the other methods.
-
     Attributes:
         total: Bytes that all connections hold now.
-        most_bytes: Total up to which a connection may hold more than `SMALL_BYTES`.
+        most_bytes: Bound of the total.
         waiting: Connections that wait for room for their bytes, with the start of the wait.
     """
 
@@ -77,7 +74,6 @@ class ConnectionTable:
         self.most_bytes = most_bytes
         self.waiting: dict[HttpConnection, float] = {}
         self._most = most
-        self._lock = threading.Lock()
         self._moves = 0
         self._phases: dict[Phase, dict[HttpConnection, None]] = {phase: {} for phase in Phase}
 
@@ -104,6 +100,7 @@ class ConnectionTable:
     def remove(self, member: "HttpConnection") -> None:
         """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
+        self.waiting.pop(member, None)
 
     # Number and deadlines.
 
@@ -113,11 +110,10 @@ class ConnectionTable:
 
     def drop_cheapest(self) -> bool:
         """Close the connection whose loss costs a client least; return False if none may be closed."""
-        for phase in _CLOSED_FIRST:
-            for member in self._phases[phase]:
-                member.drop()
-                return True
-        return False
+        member = next((member for phase in _CLOSED_FIRST for member in self._phases[phase]), None)
+        if member is not None:
+            member.drop()
+        return member is not None
 
     def sweep(self, now: float) -> None:
         """Expire overdue connections, and refuse those that have waited for room for `ROOM_SECONDS`."""
@@ -130,26 +126,23 @@ class ConnectionTable:
         self.wake()
         for member, since in list(self.waiting.items()):
             if now - since >= ROOM_SECONDS:
-                del self.waiting[member]
                 member.evict()
 
     # Bytes.
 
-    def add_bytes(self, member: "HttpConnection", change: int) -> None:
-        """Add to the bytes of a connection; a negative change subtracts."""
-        with self._lock:
-            member.held += change
-            self.total += change
+    def count_bytes(self, member: "HttpConnection", held: int) -> None:
+        """Record how many bytes a connection holds now."""
+        self.total += held - member.held
+        member.held = held
 
-    def room_of(self, member: "HttpConnection") -> int:
-        """Return how many more bytes a connection may hold; evict other connections if necessary."""
-        while not (room := self._room_of(member)) and self._may_evict():
-            if not self._evict_oldest(member):
-                break
-        return room
-
-    def _room_of(self, member: "HttpConnection") -> int:
-        return max(SMALL_BYTES - member.held, self.most_bytes - self.total, 0)
+    def reserve(self, member: "HttpConnection", amount: int) -> bool:
+        """Reserve bytes for a connection, evicting others if necessary; return whether there is room."""
+        while self.total + amount > self.most_bytes:
+            evictable = sum(other.held for phase in _EVICTABLE for other in self._phases[phase])
+            if evictable * 2 <= self.most_bytes or not self._evict_oldest(member):
+                return False
+        self.count_bytes(member, member.held + amount)
+        return True
 
     def enforce(self, exempt: "HttpConnection") -> None:
         """Evict connections, except one, until the bound holds."""
@@ -157,23 +150,18 @@ class ConnectionTable:
             pass
 
     def wake(self) -> None:
-        """Resume waiting connections while the total is below the bound."""
+        """Let connections that wait read on, in the order of their waits, as long as there is room."""
         for member in list(self.waiting):
-            if self.total >= self.most_bytes:
+            member.regulate()
+            if member in self.waiting:
                 return
-            self.waiting.pop(member, None)
-            member.read_on()
-
-    def _may_evict(self) -> bool:
-        evictable = sum(member.held for phase in _EVICTABLE for member in self._phases[phase])
-        return evictable * 2 > self.most_bytes
 
     def _evict_oldest(self, exempt: "HttpConnection") -> bool:
         members = (
             member
             for phase in _EVICTABLE
             for member in self._phases[phase]
-            if member.held > SMALL_BYTES and member is not exempt
+            if member.held and member is not exempt
         )
         oldest = min(members, key=lambda member: member.entered, default=None)
         if oldest is not None:

@@ -7,7 +7,7 @@ import socket
 import struct
 import termios
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from treeclaim.server.bounds import SLOWEST_BYTES
@@ -29,27 +29,12 @@ class AnswerWriter:
         is_lost: Whether the connection is closed.
     """
 
-    def __init__(
-        self,
-        accepted: socket.socket,
-        transport: asyncio.Transport,
-        add_bytes: Callable[[int], None],
-        on_read: Callable[[], None],
-    ) -> None:
-        """Write to a socket.
-
-        Args:
-            accepted: The socket.
-            transport: The transport of the event loop for it.
-            add_bytes: Counts unread bytes.
-            on_read: Called when the kernel has accepted all bytes, unless it does so at once.
-        """
+    def __init__(self, accepted: socket.socket, transport: asyncio.Transport) -> None:
+        """Write to a socket, which has a transport of the event loop."""
         self.unread = 0
         self.is_lost = False
         self._socket = accepted
         self._transport = transport
-        self._add_bytes = add_bytes
-        self._on_read = on_read
         self._is_full = False
         self._sent = self._read_before = 0
         self._has_begun = True
@@ -95,13 +80,11 @@ class AnswerWriter:
         if not data or self._transport.is_closing():
             return
         self._has_begun = True
-        self.unread += len(data)
         self._sent += len(data)
-        self._add_bytes(len(data))
         # The transport does not copy a view before it sends.
         self._transport.write(memoryview(data))
-        if not self._is_full:
-            self._forget_unread()
+        if self._is_full:
+            self.unread += len(data)
 
     def pause(self) -> None:
         """Note that the kernel's buffer is full."""
@@ -110,19 +93,13 @@ class AnswerWriter:
     def resume(self) -> None:
         """Note that the kernel has accepted all bytes."""
         self._is_full = False
-        if self.unread and not self.is_lost:
-            self._forget_unread()
-            self._on_read()
-
-    def _forget_unread(self) -> None:
-        self._add_bytes(-self.unread)
         self.unread = 0
 
     def lose(self) -> None:
         """Drop unsent bytes: the connection is closed, and its file descriptor may be reused."""
         with self._lock:
             self.is_lost = True
-        self._forget_unread()
+        self.unread = 0
 
     def start_measuring(self) -> None:
         """Record how many bytes the client has read."""
@@ -141,10 +118,9 @@ class AnswerWriter:
         in_kernel: int = _NUMBER.unpack(answer)[0]
         return self._sent - self._transport.get_write_buffer_size() - in_kernel
 
-
-def has_failed(connected: socket.socket) -> bool:
-    """Return whether the client has reset the connection, or the socket is closed."""
-    try:
-        return connected.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
-    except OSError:
-        return True
+    def has_failed(self) -> bool:
+        """Return whether the client has reset the connection, or the socket is closed."""
+        try:
+            return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+        except OSError:
+            return True
