@@ -2,9 +2,9 @@
 """Candidates by descending score (contract page 98, section 2).
 
 Each tree has a ceiling: a score that no candidate with its root as anchor exceeds. Trees are visited by
-descending ceiling, a few at a time, and all candidates of a visited tree are scored. A candidate is
-yielded once it comes before the ceilings of all trees that were not visited. Candidates with equal scores
-keep the order of the same search without an order.
+descending ceiling, a few at a time, and all candidates of a visited tree are scored, until as many as are
+wanted come before the ceilings of all trees that were not visited. Candidates with equal scores keep the
+order of the same search without an order.
 
 A tree with more candidates than `MOST_EXACT` is searched heuristically (`drawing.py`), unless its first
 candidates already reach its ceiling.
@@ -63,29 +63,41 @@ class Ranking:
     is_approximate: bool = False
 
 
-class RankedCandidates(NamedTuple):
+class ScoredCandidates(NamedTuple):
     """Scored candidates; those of each tree are in canonical order.
 
     Attributes:
         tree: Number of the tree of each candidate's anchor.
         rows: The candidates.
-        score: Their scores; descending where a search yields them.
-        is_approximate: Whether better candidates may be missing.
+        score: Their scores.
     """
 
     tree: Trees
     rows: CandidateRows
     score: Floats
-    is_approximate: bool = False
 
     @property
     def nbytes(self) -> int:
         """Return the memory that they take."""
         return self.tree.nbytes + bytes_of(self.rows) + self.score.nbytes
 
-    def take(self, which: "Rows | Mask | slice") -> "RankedCandidates":
+    def take(self, which: "Rows | Mask | slice") -> "ScoredCandidates":
         """Return some of the candidates."""
-        return RankedCandidates(self.tree[which], self.rows[which], self.score[which])
+        return ScoredCandidates(self.tree[which], self.rows[which], self.score[which])
+
+
+class RankedCandidates(NamedTuple):
+    """The first candidates of an order.
+
+    Attributes:
+        rows: The candidates, best first.
+        score: Their scores.
+        exact: The number of candidates before the first that may not belong there, as better ones may be missing.
+    """
+
+    rows: CandidateRows
+    score: Floats
+    exact: int
 
 
 def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
@@ -100,112 +112,40 @@ def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterat
     count = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
     count = count if maximum is None else min(count, maximum)
     if count:
-        for ranked in OrderedSearch(problem, Scoring(problem, order), count):
-            ranking.scores += ranked.score.tolist()
-            ranking.is_approximate |= ranked.is_approximate
+        ranked = rank_candidates(problem, Scoring(problem, order), count)
+        ranking.scores += ranked.score.tolist()
+        ranking.is_approximate = ranked.exact < len(ranked.rows)
+        if len(ranked.rows):
             yield ranked.rows
+
+
+def rank_candidates(
+    problem: Problem, scoring: Scoring, wanted: int | None = None, anchors: Rows | None = None
+) -> RankedCandidates:
+    """Return the first candidates of a search in order.
+
+    Args:
+        problem: The search.
+        scoring: Its scores.
+        wanted: The most candidates to return; None for all.
+        anchors: Numbers of the anchors to search, ascending; None for all.
+    """
+    with problem.budget.scope():
+        return _OrderedSearch(problem, scoring, wanted, anchors).run()
 
 
 _Key = tuple[float, int]
 """A score, negated, and the number of a tree: what comes first has the smaller key."""
 
-
-class _Pool:
-    """Scored candidates that were not yielded.
-
-    Attributes:
-        left: How many candidates are still to be yielded; None for all.
-        last: The key of the last candidate wanted; None if more may be added at will.
-    """
-
-    def __init__(self, wanted: int | None, problem: Problem) -> None:
-        self.left = wanted
-        self.last: _Key | None = None
-        self._budget = problem.budget
-        self._may_repeat = problem.may_repeat
-        self._yielded: set[Hashable] = set()
-        """Keys of the candidates that were yielded, if several trees may have one."""
-        self._parts: list[RankedCandidates] = []
-        self._count = 0
-
-    def needed(self, score: Floats, tree: Trees) -> Mask | slice:
-        """Return which scores, or ceilings, of candidates under trees are not behind the last one wanted."""
-        return slice(None) if self.last is None else _are_before(score, tree, self.last)
-
-    def add(self, scored: RankedCandidates) -> None:
-        """Add candidates, except for those behind as many as are wanted."""
-        scored = scored.take(self.needed(scored.score, scored.tree))
-        if len(scored.tree):
-            self._budget.hold(scored.nbytes)
-            self._parts.append(scored)
-            self._count += len(scored.tree)
-            if self.left is not None and self._count >= self._most(self.left):
-                self._sort()
-
-    def _most(self, left: int) -> int:
-        """Return how many candidates are held before those behind the last one wanted are dropped."""
-        return left if self.last is None else 2 * left + TOGETHER
-
-    def _replace(self, scored: RankedCandidates) -> None:
-        """Keep some candidates instead of all."""
-        self._budget.hold(scored.nbytes - sum(part.nbytes for part in self._parts))
-        self._parts, self._count = [scored], len(scored.tree)
-
-    def _sort(self) -> RankedCandidates:
-        whole = RankedCandidates(
-            np.concatenate([part.tree for part in self._parts]),
-            np.concatenate([part.rows for part in self._parts]),
-            np.concatenate([part.score for part in self._parts]),
-        )
-        # A stable sort keeps the canonical order within a tree.
-        whole = whole.take(np.lexsort((whole.tree, -whole.score)))
-        if self._may_repeat:
-            # Of equal candidates, which have equal scores, that of the first tree comes first.
-            whole = whole.take(_first_places(whole.rows))
-            keys = _keys(whole.rows)
-            whole = whole.take(~np.array([key in self._yielded for key in keys], dtype=np.bool_))
-        whole = whole.take(slice(self.left))
-        self._replace(whole)
-        if len(whole.tree) == self.left:
-            self.last = -float(whole.score[-1]), int(whole.tree[-1])
-        return whole
-
-    def drawn(self, key: _Key) -> RankedCandidates | None:
-        """Remove and return the candidates that come before a key, in order; None if there are none."""
-        if not any(_are_before(part.score, part.tree, key).any() for part in self._parts):
-            return None
-        whole = self._sort()
-        count = int(np.count_nonzero(_are_before(whole.score, whole.tree, key)))
-        if not count:
-            return None  # All that come before it were yielded for another tree.
-        self._replace(whole.take(slice(count, None)))
-        if self.left is not None:
-            self.left -= count
-        drawn = whole.take(slice(count))
-        if self._may_repeat:
-            self._budget.hold(drawn.nbytes)
-            self._yielded.update(_keys(drawn.rows))
-        return drawn
+_BEHIND_ALL: _Key = np.inf, 0
 
 
-class OrderedSearch:
-    """Yields the candidates of a search in order."""
+class _OrderedSearch:
+    """Searches trees, and keeps the best candidates found so far."""
 
     def __init__(
-        self,
-        problem: Problem,
-        scoring: Scoring,
-        wanted: int | None = None,
-        anchors: Rows | None = None,
+        self, problem: Problem, scoring: Scoring, wanted: int | None, anchors: Rows | None
     ) -> None:
-        """Prepare a search.
-
-        Args:
-            problem: The search.
-            scoring: Its scores.
-            wanted: The most candidates that will be drawn; None for all.
-            anchors: Numbers of the anchors to search, ascending; None for all.
-        """
         if wanted == 1:
             problem = without_exchanges(problem, scoring.order)
         self._problem = problem
@@ -213,7 +153,9 @@ class OrderedSearch:
         self._wanted = wanted
         self._anchors = all_anchors(problem) if anchors is None else anchors
         self._drawing = Drawing(problem, scoring)
-        self._pool = _Pool(wanted, problem)
+        self._parts: list[ScoredCandidates] = []
+        self._last = _BEHIND_ALL
+        """The key of the last candidate wanted; behind all while there are not enough."""
         self._approximate: dict[int, float] = {}
         """The ceilings of the trees that were searched heuristically."""
         self._visited = 0
@@ -221,17 +163,65 @@ class OrderedSearch:
         self._of_tree: dict[int, tuple[CandidateRows, Units]] = {}
         """Candidates of trees, for other trees of the same kind."""
 
-    def __iter__(self) -> Iterator[RankedCandidates]:
-        """Yield candidates in order, some at a time."""
-        with self._problem.budget.scope():
-            for ceiling, trees in self._batches():
-                self._problem.budget.check()
-                yield from self._draw((-float(ceiling[0]), int(trees[0])))
-                if self._pool.left == 0:
-                    return
-                needed = self._pool.needed(ceiling, trees)
-                self._visit(ceiling[needed], trees[needed])
-            yield from self._draw((np.inf, 0))
+    def run(self) -> RankedCandidates:
+        """Visit trees until no other one can have a better candidate."""
+        for ceiling, trees in self._batches():
+            self._problem.budget.check()
+            if self._are_enough_before((-float(ceiling[0]), int(trees[0]))):
+                self._sort()
+            needed = self._are_needed(ceiling, trees)
+            if not needed.any():
+                break
+            self._visit(ceiling[needed], trees[needed])
+        if not self._parts:
+            return RankedCandidates(np.empty(0, dtype=object), np.zeros(0), 0)
+        self._sort()
+        ((tree, rows, score),) = self._parts
+        keys = ((-ceiling, tree - 1) for tree, ceiling in self._approximate.items())
+        are_exact = _are_before(score, tree, min(keys, default=_BEHIND_ALL))
+        return RankedCandidates(rows, score, int(np.count_nonzero(are_exact)))
+
+    # -- the best candidates so far --------------------------------------------------------------
+
+    def _are_enough_before(self, key: _Key) -> bool:
+        """Return whether as many candidates as are wanted come before a key, perhaps some of them twice."""
+        count = sum(
+            int(np.count_nonzero(_are_before(part.score, part.tree, key))) for part in self._parts
+        )
+        return self._wanted is not None and count >= self._wanted
+
+    def _are_needed(self, score: Floats, tree: Trees) -> Mask:
+        """Return which scores, or ceilings, of candidates under trees are not behind the last one wanted."""
+        return _are_before(score, tree, self._last)
+
+    def _take(self, scored: ScoredCandidates) -> None:
+        """Add candidates, except for those behind as many as are wanted."""
+        scored = scored.take(self._are_needed(scored.score, scored.tree))
+        if not len(scored.tree):
+            return
+        self._problem.budget.hold(scored.nbytes)
+        self._parts.append(scored)
+        if self._wanted is not None:
+            most = self._wanted if self._last is _BEHIND_ALL else 2 * self._wanted + TOGETHER
+            if sum(len(part.tree) for part in self._parts) >= most:
+                self._sort()
+
+    def _sort(self) -> None:
+        """Put the candidates in order, and drop those behind as many as are wanted."""
+        parts = self._parts
+        whole = ScoredCandidates(*map(np.concatenate, zip(*parts, strict=True)))
+        # A stable sort keeps the canonical order within a tree.
+        whole = whole.take(np.lexsort((whole.tree, -whole.score)))
+        if self._problem.may_repeat:
+            # Of equal candidates, which have equal scores, that of the first tree comes first.
+            whole = whole.take(_first_places(whole.rows))
+        whole = whole.take(slice(self._wanted))
+        self._problem.budget.hold(whole.nbytes - sum(part.nbytes for part in parts))
+        self._parts = [whole]
+        if len(whole.tree) == self._wanted:
+            self._last = -float(whole.score[-1]), int(whole.tree[-1])
+
+    # -- visiting trees --------------------------------------------------------------------------
 
     def _batches(self) -> Iterator[tuple[Floats, Trees]]:
         """Yield ceilings and trees in order, few trees together at first and where each may have many candidates."""
@@ -259,16 +249,6 @@ class OrderedSearch:
         for which in (ceiling >= least, ceiling < least):
             order = np.argsort(-ceiling[which], kind="stable")
             yield ceiling[which][order], self._anchors[which][order]
-
-    def _draw(self, key: _Key) -> Iterator[RankedCandidates]:
-        """Yield the candidates that come before the key of the next tree."""
-        drawn = self._pool.drawn(key)
-        if drawn is not None:
-            last = -float(drawn.score[-1]), int(drawn.tree[-1])
-            is_approximate = any(
-                (-ceiling, tree) <= last for tree, ceiling in self._approximate.items()
-            )
-            yield drawn._replace(is_approximate=is_approximate)
 
     def _visit(self, ceilings: Floats, unsorted_trees: Trees) -> None:
         """Score the candidates of some trees."""
@@ -306,7 +286,7 @@ class OrderedSearch:
             begin = np.flatnonzero(np.diff(trees, prepend=-1))
             for first, end in pairwise([*begin.tolist(), len(trees)]):
                 self._keep(int(trees[first]), rows[first:end], units[first:end])
-        self._pool.add(RankedCandidates(trees, rows, round_scores(units)))
+        self._take(ScoredCandidates(trees, rows, round_scores(units)))
 
     def _keep(self, tree: int, rows: CandidateRows, units: Units) -> None:
         """Keep the candidates of a tree for the other trees of its kind."""
@@ -329,12 +309,12 @@ class OrderedSearch:
         trees = np.full(len(units), tree)
         if first_tree in self._approximate:
             self._approximate[tree] = ceiling
-        needed = self._pool.needed(score, trees)
+        needed = self._are_needed(score, trees)
         rows = rows[needed]
         if len(rows):
             roots = self._problem.order.roots
             rows = moved(rows, int(roots[tree] - roots[first_tree]))
-            self._pool.add(RankedCandidates(trees[needed], rows, score[needed]))
+            self._take(ScoredCandidates(trees[needed], rows, score[needed]))
 
     def _visit_large(self, ready: ReadyTrees, at: int, ceiling: float) -> None:
         """Score the candidates of one tree until as many as are wanted reach its ceiling."""

@@ -13,7 +13,7 @@ from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchanges
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.mixes.room import requests_of
-from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
+from treeclaim.forest.order.ordered import TOGETHER, rank_candidates
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, trees_of
@@ -42,6 +42,9 @@ CANDIDATES_TOGETHER = 4_096
 
 TREES_TOGETHER = 64
 """Trees that are searched together at first: they cost little more than one."""
+
+_WANTED = (1, 64, 4_096, None)
+"""Candidates of a scored search that are found together: the first is found much sooner alone, and usually accepted."""
 
 Keeps = Callable[[Sequence[int]], bool]
 """Returns whether a candidate with some trees may be taken."""
@@ -133,16 +136,14 @@ class Query:
             # Every candidate has the tree of its anchor, and no other.
             anchors = all_anchors(problem)
             anchors = anchors[allowed[anchors]]
-        # The first candidate of a scored search is found much sooner alone, and usually accepted.
-        for wanted in (None,) if self.request.order is None else (1, None):
-            for candidate in self._draw(problem, anchors, wanted):
-                self.budget.check()
-                if keeps(candidate.trees):
-                    return candidate
+        for candidate in self._draw(problem, anchors):
+            self.budget.check()
+            if keeps(candidate.trees):
+                return candidate
         return None
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yield all candidates in order, as things are now."""
+        """Yield all candidates in order, as things are now; with an order, some repeatedly."""
         yield from self._draw(self.search(), None)
 
     def matching_trees(self) -> Mask | None:
@@ -178,21 +179,18 @@ class Query:
             return None
         return Scoring(problem, order, self.scratch.totals)
 
-    def _draw(
-        self, problem: Problem, anchors: Trees | None, wanted: int | None = None
-    ) -> Iterator[Candidate]:
-        """Yield the candidates of some anchors in order, or of all; all if amounts are divided.
-
-        With `wanted`, no more than these are necessary, and only they may come.
-        """
+    def _draw(self, problem: Problem, anchors: Trees | None) -> Iterator[Candidate]:
+        """Yield the candidates of some anchors, or of all; all if amounts are divided."""
         scoring = self._scoring_of(problem)
         if scoring is not None:
-            for ranked in OrderedSearch(problem, scoring, wanted, anchors):
-                for row in ranked.rows.tolist():
+            for wanted in _WANTED:
+                ranked = rank_candidates(problem, scoring, wanted, anchors)
+                for number, row in enumerate(ranked.rows.tolist()):
                     parts = (row.chosen, row.parts) if problem.plan.split else (row,)
-                    yield self.make_candidate(
-                        problem, *parts, is_approximate=ranked.is_approximate
-                    )
+                    is_approximate = number >= ranked.exact
+                    yield self.make_candidate(problem, *parts, is_approximate=is_approximate)
+                if wanted is None or len(ranked.rows) < wanted:
+                    return
         elif problem.plan.split:
             for divided in Splitter(problem).distinct():
                 yield self.make_candidate(problem, divided.chosen, divided.parts)
@@ -336,9 +334,10 @@ class Query:
         for tree in ready.trees[~is_small].tolist():
             # Bounds depend on the providers that have room now.
             fresh = self._scoring_of(drawing.problem) or scoring
-            for ranked in OrderedSearch(drawing.problem, fresh, 1, np.array([tree])):
+            ranked = rank_candidates(drawing.problem, fresh, 1, np.array([tree]))
+            if len(ranked.rows):
                 self._choose(np.array([tree]), ranked.rows, ranked.score)
-                self._is_approximate[tree] = ranked.is_approximate
+                self._is_approximate[tree] = not ranked.exact
 
     def _forget(self, trees: Trees) -> None:
         self._value[trees] = -np.inf
