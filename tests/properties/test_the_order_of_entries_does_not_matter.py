@@ -15,7 +15,7 @@ from tests.databases import EACH_DATABASE
 from tests.service import fresh_database_on
 from tests.tiers import examples
 from treeclaim.model.claim import Omission
-from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
+from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers

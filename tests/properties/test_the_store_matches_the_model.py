@@ -34,7 +34,7 @@ from tests.tiers import examples
 from treeclaim.model import errors
 from treeclaim.model.claim import ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension import errors as extension_errors
-from treeclaim.model.extension.batches.batch import BatchEntry
+from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.provider import EFFECTS, Consumes, Inventory
 from treeclaim.model.provider import Condition as StoredCondition
 from treeclaim.replica import Replica

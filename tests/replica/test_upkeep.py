@@ -18,7 +18,7 @@ from treeclaim.store.operations.providers.entries import write_part
 
 def test_replica_is_compacted_between_turns_with_a_new_version(store):
     sizes = {
-        "table.change.compaction.FEWEST_DEAD_ROWS": 2,
+        "table.compaction.FEWEST_DEAD_ROWS": 2,
         "table.forest.ROWS_COPIED_TOGETHER": 2,
         "table.provider_table.ROWS_COPIED_TOGETHER": 2,
     }

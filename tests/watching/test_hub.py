@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from treeclaim.model.extension.cursor_text import write_cursor
+from treeclaim.model.changes import write_cursor
 from treeclaim.store.feed.news import load_roots
 from treeclaim.store.operations.providers import providers
 from treeclaim.watching import EventStream, Hub, LongPoll

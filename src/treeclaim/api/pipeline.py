@@ -25,7 +25,7 @@ from treeclaim.api.protocol.request.validation import parse_query_string
 from treeclaim.api.protocol.texts import http_date, json_bytes, now, safe_address
 from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.batches.batch import BatchRefusedError
+from treeclaim.model.extension.batch import BatchRefusedError
 from treeclaim.model.microversions import NEWEST, Feature, Version
 from treeclaim.model.names import quote_value
 from treeclaim.model.query.errors import InvalidQueryError

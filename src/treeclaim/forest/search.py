@@ -13,12 +13,11 @@ from treeclaim.forest.answer.body import ResponseBody, SplitAnswer, Summaries, l
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered import Ranking, first_candidates
 from treeclaim.forest.solve.candidate_cache import draw_candidates
-from treeclaim.forest.solve.combine import combine_stages, distinct
-from treeclaim.forest.solve.limit import apply_limit, gather_blocks
+from treeclaim.forest.solve.combine import apply_limit, combine_stages, distinct, gather_blocks
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem, relate
 from treeclaim.forest.solve.stage import Pace, find_anchors, prepare_stages
-from treeclaim.forest.split.division import SplitCandidate
+from treeclaim.forest.split.divisions import SplitCandidate
 from treeclaim.forest.split.splitting import divide_candidates
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from treeclaim.model.extension import cursor_text
+from treeclaim.model.changes import write_cursor
 from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.model.parts import Part
 
@@ -24,7 +24,7 @@ class Message:
     @classmethod
     def of(cls, news: News) -> "Message":
         """Return the message of news, with their cursor."""
-        return cls(news, cursor_text.write_cursor(news.cursor))
+        return cls(news, write_cursor(news.cursor))
 
     @cached_property
     def document(self) -> bytes:

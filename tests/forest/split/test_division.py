@@ -6,8 +6,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.forest.split.division import Offer, even, is_viable, pack
-from treeclaim.forest.split.split_class import minimal_sets
+from treeclaim.forest.split.divisions import Offer, even, is_viable, minimal_sets, pack
 
 
 @st.composite

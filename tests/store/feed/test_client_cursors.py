@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.model.changes import Cursor
-from treeclaim.model.extension import cursor_text
-from treeclaim.model.extension.cursor_text import UnreadableCursorError
+from treeclaim.model.changes import Cursor, UnreadableCursorError, read_cursor, write_cursor
 from treeclaim.store.feed.news import load_news
 
 NUMBERS = st.lists(st.integers(0, (1 << 63) - 1), min_size=8, max_size=8).map(tuple)
@@ -18,8 +16,8 @@ NUMBERS = st.lists(st.integers(0, (1 << 63) - 1), min_size=8, max_size=8).map(tu
 @given(NUMBERS, NUMBERS)
 def test_cursor_text_keeps_all_positions_and_tokens(positions, tokens):
     cursor = Cursor(positions, tokens)
-    text = cursor_text.write_cursor(cursor)
-    assert cursor_text.read(text) == cursor
+    text = write_cursor(cursor)
+    assert read_cursor(text) == cursor
     assert len(text) < 200
 
 
@@ -27,10 +25,10 @@ def test_cursor_text_keeps_all_positions_and_tokens(positions, tokens):
 def test_other_bytes_are_unreadable_or_a_cursor(content):
     text = base64.urlsafe_b64encode(content).rstrip(b"=").decode()
     try:
-        cursor = cursor_text.read(text)
+        cursor = read_cursor(text)
     except UnreadableCursorError:
         return
-    assert cursor_text.write_cursor(cursor) == text
+    assert write_cursor(cursor) == text
 
 
 @pytest.mark.parametrize("count", [0, 7, 9])

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from tests.store.hosts import utc_now, write_inventories
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import read_cursor, write_cursor
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension import cursor_text
 from treeclaim.model.parts import ATTRIBUTES, Part
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
@@ -92,7 +92,7 @@ class Client:
     def catch_up(self):
         news = None
         if self.cursor is not None:
-            news = self.store.read(load_news, cursor_text.read(self.cursor))
+            news = self.store.read(load_news, read_cursor(self.cursor))
         cursor = self.store.cursor() if news is None else news.cursor
         present = self._list()
         if news is None:
@@ -101,7 +101,7 @@ class Client:
             self.known.pop(uuid_, None)
             if uuid_ in present:
                 self.known[uuid_] = present[uuid_]
-        self.cursor = cursor_text.write_cursor(cursor)
+        self.cursor = write_cursor(cursor)
 
     def _list(self):
         forest = Forest()

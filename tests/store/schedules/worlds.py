@@ -14,7 +14,7 @@ from tests.store.schedules.places import BEGINNING
 from tests.store.schedules.world import GENERATION, Operation, Script, World, text_of_refusal
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
-from treeclaim.model.extension.batches.batch import BatchEntry
+from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.model.provider import Condition, Consumes, Effect, Inventory, Provider
 from treeclaim.store import housekeeping

@@ -22,10 +22,10 @@ from treeclaim.forest.answer.templates import Template, patterns_of, template_of
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.order.ordered import Ranking
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.solve.limit import first_candidates, select_candidates
+from treeclaim.forest.solve.combine import first_candidates, select_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.division import SplitCandidate
+from treeclaim.forest.split.divisions import SplitCandidate
 from treeclaim.forest.table.columns import Integers, Mask, Trees, expand_ranges
 from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.request import NO_GROUP, BodyForm

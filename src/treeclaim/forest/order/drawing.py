@@ -19,7 +19,7 @@ from treeclaim.forest.question.steps import steps_without_exchanges
 from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
-from treeclaim.forest.split.division import SplitCandidate
+from treeclaim.forest.split.divisions import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.model.extension.order import Order

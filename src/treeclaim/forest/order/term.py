@@ -23,7 +23,7 @@ from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.division import SplitCandidate
+from treeclaim.forest.split.divisions import SplitCandidate
 from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees
 from treeclaim.model.request import NO_GROUP
 

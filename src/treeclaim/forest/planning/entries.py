@@ -22,7 +22,7 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
     TreeclaimError,
 )
-from treeclaim.model.extension.batches.batch import (
+from treeclaim.model.extension.batch import (
     MOST_PROBLEMS,
     BatchEntry,
     BatchRefusedError,
@@ -31,12 +31,12 @@ from treeclaim.model.extension.batches.batch import (
     sound_targets,
     uuids_of,
 )
-from treeclaim.model.extension.batches.hierarchy import (
+from treeclaim.model.extension.errors import ConsumptionError
+from treeclaim.model.extension.hierarchy import (
     Hierarchy,
     consumption_fault,
     is_at_or_above,
 )
-from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
 from treeclaim.model.provider import Consumed, Consumes, Inventory, InventoryRecord, ProviderRecord

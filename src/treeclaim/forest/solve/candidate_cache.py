@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.solve.combine import combined_from
-from treeclaim.forest.solve.limit import first_candidates
+from treeclaim.forest.solve.combine import combined_from, first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import SMALLEST_BLOCK

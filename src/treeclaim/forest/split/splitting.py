@@ -19,8 +19,7 @@ from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.solve.combine import Repetitions, combined_under
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import all_anchors
-from treeclaim.forest.split.division import SplitCandidate
-from treeclaim.forest.split.split_class import Division, SplitClass
+from treeclaim.forest.split.divisions import Division, SplitCandidate, SplitClass
 from treeclaim.forest.table.columns import Trees
 
 

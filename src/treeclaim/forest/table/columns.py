@@ -8,7 +8,7 @@ adding a row costs a constant amount of time on average.
 A full column is copied to an array of twice the size. A large column has pages of its own, which the kernel
 provides when they are touched, and reclaims with the column. Unwritten room therefore takes no
 memory, and a new table has room for all the rows that it will hold until a smaller one replaces it
-(`change/compaction.py`).
+(`compaction.py`).
 
 A capacity may be nearly as great as a 64-bit number, so sums of two of them need more bits. All
 sums of amounts and of counts are made here, in floating point: of numbers that are at least 0, a sum

@@ -11,7 +11,7 @@ shape of a tree, or of a provider's classes, traits or aggregates, is rare: the 
 written again at the end, and its old rows are dead from then on. All columns and row lists therefore
 stay sorted by row, and a change costs as much as its tree, whatever the size of the Forest. Before
 too many rows are dead, the living ones are copied to another table, step by step
-(`change/compaction.py`).
+(`compaction.py`).
 
 The order of rows thus depends on history. Answers are ordered by `TreeOrder` instead,
 which depends on the data alone, so that all workers give the same answer.
@@ -24,9 +24,6 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.cache import ByteCache
-from treeclaim.forest.table.change.compaction import Compaction, is_too_large
-from treeclaim.forest.table.change.in_place import InPlaceWriter
-from treeclaim.forest.table.change.rewriting import edit_order, rewrite_trees
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import (
     NO_ROW,
@@ -36,12 +33,14 @@ from treeclaim.forest.table.columns import (
     Rows,
     expand_ranges,
 )
+from treeclaim.forest.table.compaction import Compaction, is_too_large
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.order import MOST_TREES_EDITED, Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ROWS_COPIED_TOGETHER, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
+from treeclaim.forest.table.updates import InPlaceWriter, edit_order, rewrite_trees
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
 from treeclaim.model.parts import CONDITIONS, TRAITS
 from treeclaim.model.provider import Condition, Consumes, ProviderRecord

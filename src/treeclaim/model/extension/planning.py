@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from treeclaim.model.extension.batches.batch import BatchEntry
+from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.request import ByValue, CandidateRequest
 
 MIX_NAME = "[A-Za-z0-9_.-]{1,64}"

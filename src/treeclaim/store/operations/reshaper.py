@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.extension.batches.batch import BatchEntry, EntryFault
+from treeclaim.model.extension.batch import BatchEntry, EntryFault
 from treeclaim.model.parts import INVENTORIES, Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes

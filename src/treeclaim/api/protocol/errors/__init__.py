@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.model import errors as model
+from treeclaim.model.extension import batch
 from treeclaim.model.extension import errors as extension
-from treeclaim.model.extension.batches import batch
 from treeclaim.model.query import errors as query
 
 UNDEFINED = "placement.undefined_code"

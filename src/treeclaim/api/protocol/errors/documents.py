@@ -22,7 +22,7 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
     TreeclaimError,
 )
-from treeclaim.model.extension.batches.batch import EntryFault
+from treeclaim.model.extension.batch import EntryFault
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import one_line
 from treeclaim.model.query.errors import QueryError

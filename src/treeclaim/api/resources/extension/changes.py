@@ -15,10 +15,8 @@ from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
 from treeclaim.api.protocol.request.schemas import Shape
-from treeclaim.model.changes import Cursor
+from treeclaim.model.changes import LONGEST_CURSOR, Cursor, UnreadableCursorError, read_cursor
 from treeclaim.model.errors import OverloadedError
-from treeclaim.model.extension import cursor_text
-from treeclaim.model.extension.cursor_text import UnreadableCursorError
 from treeclaim.model.extension.news import News
 from treeclaim.model.names import quote_value
 from treeclaim.model.parts import Part
@@ -34,7 +32,7 @@ MOST_TREES = 2_000
 class ChangesQuery(Body):
     """The query of a list of changes; `wait` is in seconds."""
 
-    since: Annotated[str, Field(max_length=cursor_text.LONGEST)] | None = None
+    since: Annotated[str, Field(max_length=LONGEST_CURSOR)] | None = None
     in_tree: Annotated[Uuids, Field(max_length=MOST_TREES)] = ()
     wait: Annotated[int, Field(ge=0, le=60), READ_INTEGER] = 0
 
@@ -117,7 +115,7 @@ def _wants_stream(call: Call, *, can_stream: bool) -> bool:
 
 def _cursor(text: str) -> Cursor:
     try:
-        return cursor_text.read(text)
+        return read_cursor(text)
     except UnreadableCursorError as error:
         raise bad_request(
             f"Invalid cursor: {quote_value(text)} was not given by this service."

@@ -19,9 +19,8 @@ from treeclaim.api.protocol.operations import Answer, Call, Refusal
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Membership, Traits, Uuids
 from treeclaim.api.protocol.request.schemas import LINKS, Shape, text
-from treeclaim.model.changes import Cursor
+from treeclaim.model.changes import Cursor, write_cursor
 from treeclaim.model.errors import ResourceClassNotFoundError
-from treeclaim.model.extension import cursor_text
 from treeclaim.model.names import quote_value
 from treeclaim.model.request import ProviderConditions
 
@@ -114,7 +113,7 @@ def page_reply(
     """Return the answer with a page of entries; see `links`."""
     return {
         kind: entries,
-        "cursor": cursor_text.write_cursor(cursor),
+        "cursor": write_cursor(cursor),
         "links": links(call, kind, next_after),
     }
 

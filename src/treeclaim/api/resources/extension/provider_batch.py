@@ -30,7 +30,7 @@ from treeclaim.api.protocol.request.bodies import (
 from treeclaim.api.protocol.request.schemas import Schema, Shape, mapping
 from treeclaim.api.resources.inventories.schemas import FIELDS, InventoryBody
 from treeclaim.model.claim import Omission
-from treeclaim.model.extension.batches.batch import (
+from treeclaim.model.extension.batch import (
     MOST_PROBLEMS,
     BatchEntry,
     BatchResult,

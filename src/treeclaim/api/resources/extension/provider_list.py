@@ -15,8 +15,7 @@ from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.provider_batch import SHOWN
 from treeclaim.forest.listing.selection import Page, page_of, select_rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import Cursor
-from treeclaim.model.extension import cursor_text
+from treeclaim.model.changes import Cursor, write_cursor
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS
 from treeclaim.model.request import ProviderQuery
 from treeclaim.store.database.transactions import ReadTransaction
@@ -150,7 +149,7 @@ def _take_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor
     return _TakenPage(
         forest.id.values[page.rows].tolist(),
         call.services.replica.listing.each(forest, page.rows, query.include),
-        cursor_text.write_cursor(cursor),
+        write_cursor(cursor),
         page.next_after,
     )
 

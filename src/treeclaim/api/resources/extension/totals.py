@@ -28,7 +28,7 @@ from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import held_with_consumed
-from treeclaim.model.extension import cursor_text
+from treeclaim.model.changes import write_cursor
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, Mix
 from treeclaim.replica.planning import question_under
 from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
@@ -73,7 +73,7 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
         mix = Mixes(call, call.deadline.check).require(query.mix, where)
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-        cursor, groups = cursor_text.write_cursor(next(parts)), None
+        cursor, groups = write_cursor(next(parts)), None
         rows = meeting(forest, query.conditions)
         require_known_classes(forest, query.resource_class)
         held = held_with_consumed(forest, forest.held.everywhere or {})

@@ -22,7 +22,7 @@ from treeclaim.api.protocol.request.schemas import MOST_NAMED, Shape
 from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.extension.provider_batch import ProviderEntry, read_entries
 from treeclaim.api.resources.extension.provider_parts import ConditionBody, read_condition
-from treeclaim.model.extension.batches.batch import BatchEntry
+from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import MOST_CONDITIONS

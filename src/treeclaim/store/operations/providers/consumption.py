@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from treeclaim.model.errors import ProviderInUseError, TreeclaimError
-from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
+from treeclaim.model.extension.hierarchy import consumption_fault, is_at_or_above
 from treeclaim.model.provider import Consumes, Inventory
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.extension.batches.batch import (
+from treeclaim.model.extension.batch import (
     BatchEntry,
     BatchForbiddenError,
     BatchResult,

@@ -12,7 +12,7 @@ from treeclaim.model.errors import (
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import EntryFault
+from treeclaim.model.extension.batch import EntryFault
 from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 
 from treeclaim.model import parts
 from treeclaim.model.errors import TraitsNotFoundError
-from treeclaim.model.extension.batches import batch
-from treeclaim.model.extension.batches.batch import (
+from treeclaim.model.extension import batch
+from treeclaim.model.extension.batch import (
     MOST_PROBLEMS,
     BatchEntry,
     BatchRefusedError,

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import InvalidParentError
-from treeclaim.model.extension.batches.batch import EntryFault
-from treeclaim.model.extension.batches.hierarchy import Hierarchy
+from treeclaim.model.extension.batch import EntryFault
+from treeclaim.model.extension.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.systems import get_system

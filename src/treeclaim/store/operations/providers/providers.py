@@ -8,7 +8,7 @@ from treeclaim.model.errors import (
     ProviderInUseError,
     ProviderNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import BatchEntry
+from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
 from treeclaim.store.operations.locks.provider_rows import lock_provider

@@ -38,7 +38,7 @@ def with_trait(forest, name, trait_id):
 @pytest.mark.slow
 def test_compaction_finishes_under_repeated_writes_to_a_large_tree():
     thresholds = {
-        "table.change.compaction.FEWEST_DEAD_ROWS": 30,
+        "table.compaction.FEWEST_DEAD_ROWS": 30,
         "table.forest.ROWS_COPIED_TOGETHER": 4,
         "table.provider_table.ROWS_COPIED_TOGETHER": 4,
     }
