@@ -123,5 +123,5 @@ def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:
 def _amounts(columns: ClassInventories, slots: Rows) -> tuple[Floats, Floats]:
     """Return what is used of some inventories, and what there is."""
     used: Floats = columns.used.values[slots].astype(np.float64)
-    capacity: Floats = np.maximum(columns.free.values[slots].astype(np.float64) + used, 0)
+    capacity: Floats = np.maximum(columns.capacity(slots).astype(np.float64), 0)
     return used, capacity

@@ -304,13 +304,18 @@ class ClassInventories:
         if self.written is not None:
             self.written.note(indices.tolist())
 
-    def _free(self, indices: Indices) -> Integers:
-        """Compute the free amounts of some inventories."""
+    def capacity(self, indices: Indices) -> Integers:
+        """Return the truncated capacities of some inventories, in which none of dead rows has a meaning."""
         units = self.total.values[indices] - self.reserved.values[indices]
-        capacity = np.clip(
+        capacity: Integers = np.clip(
             units * self.allocation_ratio.values[indices], -_GREATEST_FREE, _GREATEST_FREE
         ).astype(np.int64)
-        free: Integers = np.maximum(capacity - self.used.values[indices], NEVER_FREE + 1)
+        return capacity
+
+    def _free(self, indices: Indices) -> Integers:
+        """Compute the free amounts of some inventories."""
+        used = self.used.values[indices]
+        free: Integers = np.maximum(self.capacity(indices) - used, NEVER_FREE + 1)
         return free
 
     def bury(self, rows: Rows) -> None:
@@ -343,8 +348,6 @@ class ClassInventories:
         """Return the same inventories as if nothing were allocated."""
         columns = self.copied()
         is_dead = self.free.values == NEVER_FREE
-        columns.free = Column.of(
-            np.where(is_dead, NEVER_FREE, self.free.values + self.used.values)
-        )
+        columns.free = Column.of(np.where(is_dead, NEVER_FREE, self.capacity(slice(None))))
         columns.used = Column.of(np.zeros(len(self), dtype=np.int64))
         return columns

@@ -8,7 +8,8 @@ the requested trees each time, so no answer depends on earlier questions or chan
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.extension.planning import Mix
 from treeclaim.model.request import CandidateRequest
+
+_next_serial = count().__next__
 
 TOGETHER = 4_096
 """States that are counted between two checks of the deadline."""
@@ -41,6 +44,7 @@ class MixRequests:
         are_apart: Whether no tree is served by providers of another one.
         written: How often the inventories of each class were written when this was read.
         catalogue: The names that existed then.
+        serial: Stands for them in keys of caches.
     """
 
     weights: Floats
@@ -50,6 +54,7 @@ class MixRequests:
     are_apart: bool
     written: tuple[int, ...]
     catalogue: Catalogue
+    serial: int = field(default_factory=_next_serial)
 
     @property
     def nbytes(self) -> int:
@@ -113,26 +118,6 @@ _ONE = 2.0**52
 """A loss of 1 in whole units: sums of whole numbers are the same in any order."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Costs:
-    """The cost of one consumer less of each request in each tree.
-
-    Attributes:
-        requests: The requests for which this is.
-        sizes: Capacity of the class by tree.
-        units: In parts of the greatest loss, shape (roots, requests); 0 where none ever fits.
-    """
-
-    requests: MixRequests
-    sizes: Floats
-    units: Floats
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of what is kept."""
-        return self.units.nbytes + self.sizes.nbytes
-
-
 class MixRoom:
     """The room of a mix in one Forest, whose use may change."""
 
@@ -145,47 +130,30 @@ class MixRoom:
             resource_class: The scarce class.
             budget: The budget of the search.
         """
-        self._mix = mix
         self._forest = forest
         self._budget = budget
         self._requests = requests_of(forest, mix, budget)
-        self._costs = self._costs_of(mix, resource_class)
+        self._costs: Floats = forest.cache.get(
+            ("costs of a mix", self._requests.serial, resource_class),
+            lambda: self._compute_costs(mix, resource_class),
+        )
 
-    def _costs_of(self, mix: Mix, name: str) -> _Costs:
-        cache = self._forest.cache
-        key = ("costs of a mix", mix, name)
-        sizes = self._sizes(name)
-        kept = cache.find(key)
-        # The free amount of one class may have been limited again.
-        if (
-            isinstance(kept, _Costs)
-            and kept.requests is self._requests
-            and np.array_equal(kept.sizes, sizes)
-        ):
-            return kept
-        costs = _Costs(self._requests, sizes, self._units(sizes))
-        cache.keep(key, costs, replaces=True)
-        return costs
-
-    def _sizes(self, name: str) -> Floats:
-        if name not in self._forest.catalogue.resource_classes:
-            return np.zeros(len(self._forest.order.roots))
-        return totals_of(self._forest, name).tree_capacity
-
-    def _units(self, sizes: Floats) -> Floats:
-        """Return the cost of a consumer less, by tree and request."""
-        trees = np.arange(len(sizes))
+    def _compute_costs(self, mix: Mix, name: str) -> Floats:
+        """Return the cost of one consumer less in parts of the greatest loss, by tree and request; 0 where none ever fits."""
+        sizes = np.zeros(len(self._forest.order.roots))
+        if name in self._forest.catalogue.resource_classes:
+            sizes = totals_of(self._forest, name).tree_capacity
         nothing_used = self._forest.emptied()
-        requests = requests_of(nothing_used, self._mix, self._budget)
-        empty = requests.count(nothing_used, trees, self._budget)
+        requests = requests_of(nothing_used, mix, self._budget)
+        empty = requests.count(nothing_used, np.arange(len(sizes)), self._budget)
         fits = empty > 0
         room = (sizes[:, None] * fits).sum(axis=0)
         worth = np.where(
             fits, self._requests.weights * sizes[:, None] / np.where(room > 0, room, 1), 0.0
         )
         most = max((sum(row) for row in worth.tolist()), default=0.0)
-        units: Floats = worth / np.where(fits, empty, 1) / (most or 1.0)
-        return units
+        costs: Floats = worth / np.where(fits, empty, 1) / (most or 1.0)
+        return costs
 
     def related(self) -> Sequence[Problem] | None:
         """Return the requests related to the Forest; None if what is taken in a tree concerns others."""
@@ -219,7 +187,7 @@ class MixRoom:
         count = self._requests.counter.count
         distinct, at = np.unique(trees, return_inverse=True)
         less = np.maximum(count(self._forest, distinct)[at] - count(self._forest, trees, takes), 0)
-        less *= self._costs.units[trees]
+        less *= self._costs[trees]
         less *= _ONE
         loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
         return loss

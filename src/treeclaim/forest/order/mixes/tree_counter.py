@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, RequestPart
 from treeclaim.forest.order.totals import Floats
@@ -74,8 +75,7 @@ class _TestGroup:
         keys: Tree and row of the providers, as one number, ascending.
         width: More than any row.
         starts: Start of the providers of each tree, shape (trees + 1,).
-        kind: The kind of each provider; those of one kind may serve the same tests.
-        serves: Which tests each kind may serve, 1 or 0, shape (kinds, tests).
+        serves: Which tests each provider may serve, shape (providers, tests); None for all.
         indices: Index of the inventory of each class of each provider.
     """
 
@@ -88,14 +88,13 @@ class _TestGroup:
     keys: Rows
     width: int
     starts: Rows
-    kind: Rows
-    serves: Floats
+    serves: npt.NDArray[np.bool_] | None
     indices: tuple[Rows, ...]
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.keys, self.kind, self.starts, self.serves, *self.indices)
-        return sum(array.nbytes for array in arrays)
+        arrays = (self.keys, self.starts, self.serves, *self.indices)
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def free(self, forest: Forest, rows: Rows) -> list[Integers]:
         """Return the free units of each class at some providers."""
@@ -107,14 +106,14 @@ class _TestGroup:
     def shares(self, rows: Rows, free: Sequence[Integers]) -> Floats:
         """Return what providers add to each test, shape (rows, tests): free units, or *fit(s, p)*."""
         if self.is_total:
-            shares: Floats = np.maximum(free[0], 0).astype(np.float64)[:, None]
-            return shares * self.serves[self.kind[rows]]
-        shares = _quotients(free[0], self.amounts[0])
-        for units, amounts in zip(free[1:], self.amounts[1:], strict=True):
-            np.minimum(shares, _quotients(units, amounts), out=shares)
+            shares = free[0].astype(np.float64)[:, None].repeat(len(self.requests), axis=1)
+        else:
+            shares = _quotients(free[0], self.amounts[0])
+            for units, amounts in zip(free[1:], self.amounts[1:], strict=True):
+                np.minimum(shares, _quotients(units, amounts), out=shares)
         np.maximum(shares, 0, out=shares)
-        if len(self.serves) > 1 or not self.serves.all():
-            shares *= self.serves[self.kind[rows]]
+        if self.serves is not None:
+            shares *= self.serves[rows]
         return shares
 
     def rows_at(self, trees: Rows, positions: Rows) -> Rows:
@@ -242,12 +241,9 @@ def _group(forest: Forest, numbered: Sequence[tuple[int, RequestPart]], trees: i
         for test in tests
     }
     keys = np.unique(np.concatenate(list(keys_of.values())))
-    kind = np.zeros(len(keys), dtype=np.int64)
     serves = np.zeros((len(keys), len(tests)), dtype=np.bool_)
     for at, test in enumerate(tests):
         serves[search_ascending(keys, keys_of[id(test.served)]), at] = True
-        kind = join_numbers(kind, serves[:, at].astype(np.int64))
-    _, first_of_kind = np.unique(kind, return_index=True)
     rows = keys % width
     return _TestGroup(
         names=names,
@@ -259,13 +255,6 @@ def _group(forest: Forest, numbered: Sequence[tuple[int, RequestPart]], trees: i
         keys=keys,
         width=width,
         starts=search_ascending(keys, np.arange(trees + 1) * width),
-        kind=kind,
-        serves=serves[first_of_kind].astype(np.float64),
+        serves=None if serves.all() else serves,
         indices=tuple(forest.class_inventories(name).indices_of(rows)[1] for name in names),
     )
-
-
-def join_numbers(kinds: Rows, others: Rows) -> Rows:
-    """Return numbers, from 0 on, that are equal where both of two numbers are."""
-    _, numbers = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
-    return numbers
