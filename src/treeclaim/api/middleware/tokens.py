@@ -10,7 +10,7 @@ import logging
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic, perf_counter
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _GROUP = "keystone_authtoken"
-
-_CACHE_KEY = "treeclaim.tokens"
-"""The key of the environment under which the library finds a cache."""
 
 _MOST_BYTES = 32 * 1024 * 1024
 """Memory of cached tokens: some thousand, as each contains the whole catalogue."""
@@ -175,34 +172,16 @@ class _SharedTokens:
             _LOG.warning("A token could not be kept in memcached: %s", error)
 
 
-class _Dictionary:
-    """A cache in memory, with the interface of the library's caches."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
-
-    def get(self, key: str) -> Any:
-        return self._values.get(key)
-
-    def set(self, key: str, value: Any, time: int = 0) -> None:
-        del time
-        self._values[key] = value
-
-
 def find_option_fault(configuration: cfg.ConfigOpts) -> str | None:
     """Return the fault of the options; None if tokens can be validated and cached.
 
-    The library writes a value to a cache in memory and reads it again. It would import the packages for that only with
-    the first token, which would then fail. No server is contacted.
+    The library would import the packages for memcached only with the first token, which would then fail. No server is
+    contacted.
     """
     try:
-        make_cache = _cache_factory(configuration)
+        cache = _make_cache(configuration)
         if configuration.keystone_authtoken.memcached_servers:
-            make_cache().initialize({})
-        cache = make_cache()
-        cache.initialize({_CACHE_KEY: _Dictionary()})
-        if not _keeps_value(cache):
-            return "the token cache does not return the values that it was given"
+            cache.initialize({})
     except ImportError as error:
         return f"the token cache needs a package that is not installed: {error}"
     except Exception as error:  # noqa: BLE001 - the libraries have no common base for what they raise
@@ -219,27 +198,22 @@ def find_server_faults(configuration: cfg.ConfigOpts) -> Iterator[str]:
     # A negative lifetime disables the cache.
     servers = [] if section.token_cache_time < 0 else section.memcached_servers or []
     for server in servers:
+        token, value = f"check {uuid.uuid4()}", {"token": {"checked": True}}
         with warnings.catch_warnings():
             # The library does not close a socket that could not be connected.
             warnings.simplefilter("ignore", ResourceWarning)
             try:
-                cache = _cache_factory(configuration, memcached_servers=server)()
+                cache = _make_cache(configuration, memcached_servers=server)
                 cache.initialize({})
-                if not _keeps_value(cache):
+                cache.set(token, value)
+                if cache.get(token) != value:
                     yield f"{server} does not answer, or does not keep what is stored"
             except Exception as error:  # noqa: BLE001 - as above
                 yield f"{server}: no value could be stored: {error}"
 
 
-def _cache_factory(configuration: cfg.ConfigOpts, **settings: Any) -> Callable[[], Any]:
-    settings |= {"oslo_config_config": configuration, "cache": _CACHE_KEY}
-    guarded = auth_token.AuthProtocol(None, settings)  # type: ignore[no-untyped-call]
+def _make_cache(configuration: cfg.ConfigOpts, **settings: str) -> Any:
+    options = {"oslo_config_config": configuration, **settings}
+    guarded = auth_token.AuthProtocol(None, options)  # type: ignore[no-untyped-call]
     # The library has no public function that creates the cache.
-    factory: Callable[[], Any] = guarded._token_cache_factory  # noqa: SLF001
-    return factory
-
-
-def _keeps_value(cache: Any) -> bool:
-    token, value = f"check {uuid.uuid4()}", {"token": {"checked": True}}
-    cache.set(token, value)
-    return bool(cache.get(token) == value)
+    return guarded._token_cache  # noqa: SLF001
