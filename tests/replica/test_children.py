@@ -35,8 +35,7 @@ from treeclaim.model.request import (
     RequestGroup,
 )
 from treeclaim.replica import Arrival, child
-from treeclaim.replica.child import pickled, unpickled_error
-from treeclaim.replica.child_process import ChildFailedError
+from treeclaim.replica.child import ChildFailedError, pickled, unpickled_error
 from treeclaim.replica.question import DEFAULT_MEMORY
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.errors import SearchTooLargeError, TreeclaimError
 from treeclaim.model.timing import has_passed
 from treeclaim.replica.question import Arrival, Question
 
@@ -48,12 +48,12 @@ class MessageKind(IntEnum):
     """A piece of a long body; more pieces and an END follow."""
     END = 3
     """The answer is complete; the number of candidates."""
-    REFUSAL = 4
-    """A pickled TreeclaimError, instead of an answer."""
-    TOO_LARGE = 5
-    """The memory limit was exceeded."""
-    FAILED = 6
-    """An unexpected error; the traceback."""
+    ERROR = 4
+    """A pickled TreeclaimError or `ChildFailedError`, instead of an answer."""
+
+
+class ChildFailedError(Exception):
+    """An unexpected error in a child; the message is its traceback."""
 
 
 WHOLE_ANSWER = 16_000_000
@@ -117,9 +117,9 @@ def pickled(content: object) -> bytes:
     return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
 
-def unpickled_error(content: bytes) -> TreeclaimError:
+def unpickled_error(content: bytes) -> Exception:
     """Return the error that a child has pickled."""
-    error: TreeclaimError = pickle.loads(content)  # noqa: S301 - written by our own child
+    error: Exception = pickle.loads(content)  # noqa: S301 - written by our own child
     return error
 
 
@@ -192,12 +192,23 @@ def _answer_within_memory(
     limit = needed_bytes if most == resource.RLIM_INFINITY else min(needed_bytes, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    error: Exception
     try:
-        _answer(question, forest, arrival, ends)
+        _send_answer(question, forest, arrival, ends)
+    except OSError:
+        # The parent has closed the pipe.
+        raise
     except MemoryError:
-        # The stack is free by now; the message needs a little more memory.
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-        send(ends.out, MessageKind.TOO_LARGE, b"")
+        error = SearchTooLargeError(arrival.memory // 1_000_000)
+    except TreeclaimError as refusal:
+        error = refusal
+    except Exception:  # noqa: BLE001 - the worker logs the error and answers
+        error = ChildFailedError(traceback.format_exc())
+    else:
+        return
+    # The stack is free by now; the message needs a little memory.
+    send(ends.out, MessageKind.ERROR, pickled(error))
 
 
 def _data_bytes() -> int:
@@ -206,18 +217,6 @@ def _data_bytes() -> int:
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
     return 0
-
-
-def _answer(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> None:
-    try:
-        _send_answer(question, forest, arrival, ends)
-    except TreeclaimError as error:
-        send(ends.out, MessageKind.REFUSAL, pickled(error))
-    except (MemoryError, OSError):
-        raise
-    except Exception:  # noqa: BLE001
-        # The worker logs the error and answers.
-        send(ends.out, MessageKind.FAILED, traceback.format_exc().encode())
 
 
 def _send_answer(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> None:

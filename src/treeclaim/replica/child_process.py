@@ -11,7 +11,7 @@ from contextlib import suppress
 from io import FileIO
 
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchTooLargeError
+from treeclaim.model.errors import ClientGoneError, OverloadedError
 from treeclaim.replica.child import (
     COUNT,
     HEADER,
@@ -36,10 +36,6 @@ _PIPE_BYTES = 1 << 20
 
 _LARGEST_READ = 1 << 20
 """Bytes of one read from the pipe."""
-
-
-class ChildFailedError(Exception):
-    """An unexpected error in a child; the message is its traceback."""
 
 
 class Child:
@@ -152,12 +148,8 @@ class Child:
         end = time.monotonic() + seconds
         number, length = HEADER.unpack(self._read(HEADER.size, end))
         kind, content = MessageKind(number), self._read(length, end)
-        if kind is MessageKind.REFUSAL:
+        if kind is MessageKind.ERROR:
             raise unpickled_error(content)
-        if kind is MessageKind.TOO_LARGE:
-            raise SearchTooLargeError(self._arrival.memory // 1_000_000)
-        if kind is MessageKind.FAILED:
-            raise ChildFailedError(content.decode())
         return kind, content
 
     def _read(self, length: int, end: float) -> bytes:
