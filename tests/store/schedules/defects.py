@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from tests.store.schedules.world import Operation, World
 from tests.store.schedules.worlds import HOST, WORLDS
-from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.catalogue import resource_classes
@@ -52,12 +51,8 @@ SET_GENERATION = (
 )
 
 
-def _without_lock(statement):
-    if isinstance(statement, CompiledStatement):
-        return CompiledStatement(_without_lock(statement._statement))
-    copy = statement._generate()
-    copy._for_update_arg = None
-    return copy
+def _without_lock(sql):
+    return sql.removesuffix(" FOR UPDATE").removesuffix(" FOR KEY SHARE")
 
 
 _DELETE_BY_ID = sa.delete(tables.resource_classes).where(

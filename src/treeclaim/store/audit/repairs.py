@@ -25,10 +25,7 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.placing import set_root
 from treeclaim.store.reading.holds import load_hold_terms
-from treeclaim.store.schema.tables import (
-    placement_aggregates,
-    resource_providers,
-)
+from treeclaim.store.schema.tables import resource_providers
 from treeclaim.store.store import Store
 
 _DONE = RepairOutcome(RepairResult.DONE)
@@ -41,11 +38,7 @@ _ALLOCATION = "SELECT id FROM allocations WHERE consumer_id = :uuid LIMIT 1"
 _RECORD = "SELECT uuid FROM consumers WHERE uuid = :uuid"
 _TERMS = "SELECT uuid FROM treeclaim_holds WHERE uuid = :uuid"
 _DRAWN_FROM = "SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid = :uuid LIMIT 1"
-_LOCK_AGGREGATE = (
-    sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
-    .where(placement_aggregates.c.uuid == sa.bindparam("uuid"))
-    .with_for_update()
-)
+_LOCK_AGGREGATE = "SELECT id, uuid FROM placement_aggregates WHERE uuid = :uuid FOR UPDATE"
 _MEMBER = "SELECT aggregate_id FROM resource_provider_aggregates WHERE aggregate_id = :aggregate_id LIMIT 1"
 _DELETE_AGGREGATE = "DELETE FROM placement_aggregates WHERE id = :aggregate_id"
 

@@ -8,7 +8,15 @@ on whether it has more than one value: SQLite compares with a single value in ha
 of `transactions.py` reads too.
 
 A statement may be SQL of all databases, with parameters such as `:uuid`. `IN :uuids` takes a list, and
-`NOT (column IN :uuids)` a list that is not empty.
+`NOT (column IN :uuids)` a list that is not empty. `FOR UPDATE` and `FOR KEY SHARE` lock the returned rows.
+It may call these functions, whose SQL differs; the argument of the last two is a column:
+
+- `JSON_ROW(...)`: the arguments as the text of a JSON array;
+- `JSON_COLUMN(...)`: an aggregate, the values of a column as the text of a JSON array;
+- `PLAIN(...)`: a text without its collation and in UTF-8. Tables of an old database have the default collation of
+  the server at their creation. MariaDB refuses such columns in one UNION (error 1271) or one array, and copies the
+  bytes of a column in latin1 into JSON that it declares to be UTF-8;
+- `EXACT(...)`: a floating-point number with all its digits; a cast of SQLite, or JSON, would keep fifteen.
 """
 
 import json
@@ -31,7 +39,15 @@ from treeclaim.store.database.driver import DriverStatement
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
 
-_LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
+_LOCKS = (" FOR UPDATE", " FOR KEY SHARE")
+"""The ends of queries that lock the rows they return, as PostgreSQL writes them."""
+
+_FUNCTIONS = (
+    r"\bJSON_ROW\b",
+    r"\bJSON_COLUMN\b",
+    r"\bPLAIN\(([\w.]+)\)",
+    r"\bEXACT\(([\w.]+)\)",
+)
 
 
 class CompiledStatement:
@@ -91,19 +107,49 @@ class _Style:
         parameter: A parameter in this style.
         is_in: SQL for the comparison with a parameter that is a list.
         convert_list: Converts such a list for the driver.
+        locks: SQL for `_LOCKS`; SQLite has none, because it has one writer at a time.
+        functions: SQL for `_FUNCTIONS`.
     """
 
     named: str
     parameter: str
     is_in: str
     convert_list: Callable[[Any], Any]
+    locks: tuple[str, str]
+    functions: tuple[str, str, str, str]
 
 
 _STYLES = {
-    "sqlite": _Style("named", ":{}", "IN (SELECT value FROM json_each({}))", json.dumps),
-    "postgresql": _Style("pyformat", "%({})s", "= ANY({})", list),
+    "sqlite": _Style(
+        "named",
+        ":{}",
+        "IN (SELECT value FROM json_each({}))",
+        json.dumps,
+        ("", ""),
+        ("json_array", "json_group_array", r"\1", r"printf('%!.17g', \1)"),
+    ),
+    "postgresql": _Style(
+        "pyformat",
+        "%({})s",
+        "= ANY({})",
+        list,
+        _LOCKS,
+        ("json_build_array", "json_agg", r"\1", r"CAST(\1 AS TEXT)"),
+    ),
     # The drivers write the list into the SQL.
-    "mysql": _Style("pyformat", "%({})s", "IN {}", tuple),
+    "mysql": _Style(
+        "pyformat",
+        "%({})s",
+        "IN {}",
+        tuple,
+        (" FOR UPDATE", " LOCK IN SHARE MODE"),
+        (
+            "JSON_ARRAY",
+            "JSON_ARRAYAGG",
+            r"CONVERT(\1 USING utf8mb4) COLLATE utf8mb4_bin",
+            r"CAST(\1 AS CHAR(40))",
+        ),
+    ),
 }
 
 
@@ -162,6 +208,10 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
         one_item = rf"IN \({re.escape(style.parameter.format(item))}((?:::\w+)?)\)"
         sql = re.sub(one_item, is_in.format(parameter), sql)
         del constants[item]
+    for lock, native_lock in zip(_LOCKS, style.locks, strict=True):
+        sql = sql.replace(lock, native_lock)
+    for function, native_function in zip(_FUNCTIONS, style.functions, strict=True):
+        sql = re.sub(function, native_function, sql)
     for name in values:
         constants.pop(name, None)
     return _Form(
@@ -170,7 +220,7 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
         style.convert_list,
         _make_fetch(),
         _array_sql(statement, dialect, values),
-        _LOCKS.search(sql) is not None,
+        any(lock and lock in sql for lock in style.locks),
     )
 
 

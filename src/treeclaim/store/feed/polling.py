@@ -12,16 +12,14 @@ SQLite reports by a change number, in 3 µs, that nothing was committed since th
 
 from collections.abc import Sequence
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.provider import ProviderRecord
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import compile_text
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.feed.shards import (
-    SELECT_SHARDS,
     FeedState,
     compare,
     make_chains,
@@ -29,7 +27,7 @@ from treeclaim.store.feed.shards import (
     make_shards,
 )
 from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
-from treeclaim.store.reading.providers.some_providers import PART_QUERIES, make_records
+from treeclaim.store.reading.providers.some_providers import LOAD, make_records
 from treeclaim.store.schema.tables import SHARDS
 
 _SHARD = "shard"
@@ -47,7 +45,10 @@ FROM treeclaim_feed WHERE {{conditions}} LIMIT {{most}}) unread
 """
 
 _SHARDS = "shards"
-_LOAD = CompiledStatement(sa.union_all(*PART_QUERIES, as_rows(_SHARDS, SELECT_SHARDS)))
+_SHARD_COLUMNS = {name: name for name in ("shard", "position", "token", "pruned_to")}
+_LOAD = compile_text(
+    f"{LOAD} UNION ALL {as_rows(_SHARDS, _SHARD_COLUMNS, 'FROM treeclaim_feed_shards')}"
+)
 """Loads providers, and all shards in the same view."""
 
 _MOST_PROVIDERS = 64

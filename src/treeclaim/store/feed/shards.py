@@ -110,9 +110,7 @@ _COUNTED = sa.select(
     sa.func.max(feed.c.position).label("last"),
 ).group_by(feed.c.shard)
 _SHARDS = CompiledStatement(SELECT_SHARDS)
-_WRITER = CompiledStatement(
-    sa.select(feed_shards.c.writer, feed_shards.c.fence).where(feed_shards.c.shard == 0)
-)
+_WRITER = "SELECT writer, fence FROM treeclaim_feed_shards WHERE shard = 0"
 
 
 class Shard(NamedTuple):

@@ -7,8 +7,6 @@ All parts are read in one snapshot, as columns, some thousand rows at a time.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.extension.planning import (
     AllocationColumns,
     ConsumersRead,
@@ -16,17 +14,9 @@ from treeclaim.model.extension.planning import (
     OwnerColumns,
     RequestColumns,
 )
-from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.holds import load_draws, load_hold_uuids
-from treeclaim.store.reading.providers.json_columns import as_columns, columns
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumer_types,
-    consumers,
-    projects,
-    requests,
-)
+from treeclaim.store.reading.providers.json_columns import Expressions, as_columns, columns
 
 _AT_ONCE = 20_000
 """Rows in one statement: a few megabytes, so that round trips are negligible."""
@@ -34,47 +24,31 @@ _AT_ONCE = 20_000
 _FIRST = -(2**31)
 """Less than the id of any row."""
 
-_ALLOCATIONS = sa.select(
-    allocations.c.id.label("key"),
-    allocations.c.consumer_id.label("consumer"),
-    allocations.c.resource_provider_id.label("provider_id"),
-    allocations.c.resource_class_id.label("class_id"),
-    allocations.c.used,
-)
-_OWNERS = (
-    sa.select(
-        consumers.c.id.label("key"),
-        consumers.c.uuid,
-        projects.c.external_id.label("project"),
-        consumer_types.c.name.label("type"),
-        sa.func.coalesce(consumers.c.generation, 0).label("generation"),
-    )
-    .select_from(consumers)
-    .join(projects, projects.c.id == consumers.c.project_id)
-    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-)
-_REQUESTS = sa.select(
-    requests.c.consumer_uuid.label("key"),
-    requests.c.consumer_uuid.label("consumer"),
-    requests.c.request,
-)
-
 
 class _PagedQuery:
-    """The query of a part, for all consumers or for named ones; `kind` has an attribute for each column but the key."""
+    """The query of a part, for all consumers or for named ones.
+
+    Args:
+        kind: Has an attribute for each of the `expressions` but the first one, the key.
+        expressions: The columns by name.
+        source: The tables.
+        uuid: The column with the UUID of the consumer.
+        first: A value before all keys.
+    """
 
     def __init__(
         self,
         kind: Callable[..., ConsumersRead],
-        statement: sa.Select[Any],
-        key: sa.Column[Any],
-        uuid: sa.Column[str],
+        expressions: Expressions,
+        source: str,
+        uuid: str,
         first: Any,
     ) -> None:
-        page = statement.where(key > sa.bindparam("after")).order_by(key)
-        page = page.limit(sa.bindparam("most"))
-        self._page = as_columns(page)
-        self._named = as_columns(statement.where(uuid.in_(bind_list("uuids"))).order_by(key))
+        key = expressions["key"]
+        rows = f"FROM {source} WHERE"
+        page = f"{rows} {key} > :after ORDER BY {key} LIMIT :most"
+        self._page = as_columns(expressions, page)
+        self._named = as_columns(expressions, f"{rows} {uuid} IN :uuids ORDER BY {key}")
         self._kind = kind
         self._first = first
 
@@ -95,10 +69,39 @@ class _PagedQuery:
 
 _PARTS = (
     _PagedQuery(
-        AllocationColumns, _ALLOCATIONS, allocations.c.id, allocations.c.consumer_id, _FIRST
+        AllocationColumns,
+        {
+            "key": "id",
+            "consumer": "PLAIN(consumer_id)",
+            "provider_id": "resource_provider_id",
+            "class_id": "resource_class_id",
+            "used": "used",
+        },
+        "allocations",
+        "consumer_id",
+        _FIRST,
     ),
-    _PagedQuery(OwnerColumns, _OWNERS, consumers.c.id, consumers.c.uuid, _FIRST),
-    _PagedQuery(RequestColumns, _REQUESTS, requests.c.consumer_uuid, requests.c.consumer_uuid, ""),
+    _PagedQuery(
+        OwnerColumns,
+        {
+            "key": "consumers.id",
+            "uuid": "PLAIN(consumers.uuid)",
+            "project": "PLAIN(projects.external_id)",
+            "type": "PLAIN(consumer_types.name)",
+            "generation": "COALESCE(consumers.generation, 0)",
+        },
+        "consumers JOIN projects ON projects.id = consumers.project_id "
+        "LEFT JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id",
+        "consumers.uuid",
+        _FIRST,
+    ),
+    _PagedQuery(
+        RequestColumns,
+        {"key": "consumer_uuid", "consumer": "PLAIN(consumer_uuid)", "request": "PLAIN(request)"},
+        "treeclaim_requests",
+        "consumer_uuid",
+        "",
+    ),
 )
 
 

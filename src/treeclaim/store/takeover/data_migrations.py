@@ -3,23 +3,14 @@
 
 from collections.abc import Callable, Sequence
 
-import sqlalchemy as sa
-
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
-from treeclaim.store.schema.tables import resource_providers
 
 PROVIDERS_WITHOUT_ROOT = "SELECT id FROM resource_providers WHERE root_provider_id IS NULL"
 """The providers without a root."""
 
-_FIRST_WITHOUT_ROOT = (
-    sa.select(resource_providers.c.id)
-    .where(resource_providers.c.root_provider_id.is_(None))
-    .order_by(resource_providers.c.id)
-    .limit(sa.bindparam("most"))
-    .with_for_update()
-)
+_FIRST_WITHOUT_ROOT = f"{PROVIDERS_WITHOUT_ROOT} ORDER BY id LIMIT :most FOR UPDATE"
 _SET_ROOT = """
 UPDATE resource_providers SET root_provider_id = id, updated_at = :at
 WHERE root_provider_id IS NULL AND id IN :ids

@@ -5,13 +5,12 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import ConsumerGenerationConflictError
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.systems import get_system
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
@@ -24,44 +23,22 @@ from treeclaim.store.operations.allocations.lookup import NAMES, CurrentAllocati
 from treeclaim.store.schema.tables import (
     consumer_types,
     consumers,
-    holds,
     projects,
     users,
 )
 
-_COLUMNS = (
-    consumers.c.id,
-    consumers.c.uuid,
-    consumers.c.generation,
-    consumers.c.consumer_type_id,
-)
-_UUIDS: sa.BindParameter[Any] = bind_list("uuids")
-_LOCK = CompiledStatement(
-    sa.select(*_COLUMNS)
-    .where(consumers.c.uuid.in_(_UUIDS))
-    # Holds come last: a write locks them after it has read the draws of its consumers.
-    .order_by(sa.exists().where(holds.c.uuid == consumers.c.uuid), consumers.c.id)
-    .with_for_update()
-)
-_unlocked = consumers.alias("unlocked")
-_IN_ORDER = (
-    sa.select(_unlocked.c.uuid)
-    .where(_unlocked.c.uuid.in_(_UUIDS))
-    .order_by(sa.exists().where(holds.c.uuid == _unlocked.c.uuid), _unlocked.c.id)
-    # Without a limit MariaDB ignores the order.
-    .limit(2**31 - 1)
-    .subquery("named")
-)
-_LOCK_IN_ORDER = CompiledStatement(
-    sa.select(*_COLUMNS)
-    .prefix_with("STRAIGHT_JOIN")
-    .select_from(_IN_ORDER.join(consumers, consumers.c.uuid == _IN_ORDER.c.uuid))
-    # Single rows by this index: MariaDB would scan, and lock, the whole of a small table.
-    .with_hint(consumers, "FORCE INDEX (uniq_consumers0uuid)", "mysql")
-    .with_for_update()
-)
+_COLUMNS = "consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id"
+_ORDER = "EXISTS (SELECT 1 FROM treeclaim_holds WHERE treeclaim_holds.uuid = consumers.uuid), id"
+"""Holds come last: a write locks them after it has read the draws of its consumers."""
+_LOCK = f"SELECT {_COLUMNS} FROM consumers WHERE uuid IN :uuids ORDER BY {_ORDER} FOR UPDATE"
+_LOCK_IN_ORDER = f"""
+SELECT STRAIGHT_JOIN {_COLUMNS} FROM (
+    SELECT uuid FROM consumers WHERE uuid IN :uuids ORDER BY {_ORDER} LIMIT {2**31 - 1}
+) named JOIN consumers FORCE INDEX (uniq_consumers0uuid) ON consumers.uuid = named.uuid FOR UPDATE
+"""
 """`_LOCK` for MariaDB, which locks rows when it reads them, before it sorts: this query first reads and
-sorts the rows without locks."""
+sorts the rows without locks. Without a limit MariaDB ignores the order, and without the hint it scans,
+and locks, the whole of a small table."""
 _INSERT = compile_insert(consumers)
 _UPDATE = """
 UPDATE consumers SET project_id = :project, user_id = :user, consumer_type_id = :type,

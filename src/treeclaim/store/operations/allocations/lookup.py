@@ -13,21 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, Omission
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
-from treeclaim.store.database.functions import PlainText
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumer_types,
-    consumers,
-    consumption,
-    draws,
-    holds,
-    projects,
-    requests,
-    resource_classes,
-    users,
-)
+from treeclaim.store.schema.tables import consumer_types, projects, users
 
 Usage = Counter[tuple[int, int]]
 """Units by (provider id, class id)."""
@@ -42,51 +29,34 @@ NAMES = {
 OwnerName = tuple[sa.Table, str]
 """The name of a project, user or consumer type, and its table."""
 
-_NOTHING: sa.ColumnElement[int] = sa.literal_column("0")
+_ALLOCATIONS = """
+SELECT 'allocation' AS kind, resource_provider_id AS id, PLAIN(consumer_id) AS name,
+    resource_class_id AS class_id, used FROM allocations WHERE consumer_id IN :names_allocation
+"""
 
 
-def _part(
-    kind: str,
-    number: sa.ColumnElement[Any],
-    name: sa.Column[Any],
-    *unit_columns: sa.ColumnElement[Any],
-    by: sa.Column[Any] | None = None,
-) -> sa.Select[Any]:
-    class_id, used = unit_columns or (_NOTHING, _NOTHING)
-    return sa.select(
-        sa.literal_column(f"'{kind}'").label("kind"),
-        number.label("id"),
-        PlainText(name).label("name"),
-        class_id.label("class_id"),
-        used.label("used"),
-    ).where((name if by is None else by).in_(bind_list(f"names_{kind}")))
+def _part(kind: str, table: str, name: str, number: str = "id", by: str | None = None) -> str:
+    """Return the query for the rows of a table with some names, or some values of the column `by`."""
+    columns = f"'{kind}', {number}, PLAIN({name}), 0, 0"
+    return f"SELECT {columns} FROM {table} WHERE {by or name} IN :names_{kind}"
 
 
-_ALLOCATION_ROWS = _part(
-    "allocation",
-    allocations.c.resource_provider_id,
-    allocations.c.consumer_id,
-    allocations.c.resource_class_id,
-    allocations.c.used,
-)
-_ALLOCATIONS_ONLY = CompiledStatement(_ALLOCATION_ROWS)
-_ALL_PARTS = CompiledStatement(
-    sa.union_all(
-        _ALLOCATION_ROWS,
-        _part("consumer", consumers.c.id, consumers.c.uuid),
-        *(_part(table.name, table.c.id, name) for table, name in NAMES.items()),
-        _part("class", resource_classes.c.id, resource_classes.c.name),
-        _part("hold", _NOTHING, holds.c.uuid),
-        _part("draw", _NOTHING, draws.c.hold_uuid, by=draws.c.consumer_uuid),
+_ALL_PARTS = " UNION ALL ".join(
+    (
+        _ALLOCATIONS,
+        _part("consumer", "consumers", "uuid"),
+        *(_part(table.name, table.name, name.name) for table, name in NAMES.items()),
+        _part("class", "resource_classes", "name"),
+        _part("hold", "treeclaim_holds", "uuid", "0"),
+        _part("draw", "treeclaim_draws", "hold_uuid", "0", "consumer_uuid"),
         _part(
             "request",
-            sa.case((requests.c.gone_at.is_(None), 0), else_=1),
-            requests.c.consumer_uuid,
+            "treeclaim_requests",
+            "consumer_uuid",
+            "CASE WHEN gone_at IS NULL THEN 0 ELSE 1 END",
         ),
         # One row if any inventory consumes another one.
-        sa.select(
-            sa.literal_column("'consumption'"), _NOTHING, sa.null(), _NOTHING, _NOTHING
-        ).where(sa.exists(sa.select(consumption.c.amount))),
+        "SELECT 'consumption', 0, NULL, 0, 0 WHERE EXISTS (SELECT 1 FROM treeclaim_consumption)",
     )
 )
 
@@ -187,7 +157,7 @@ def load_current_allocations(
 ) -> CurrentAllocations:
     """Load the allocations of consumers."""
     sorted_uuids = sorted(uuids)
-    rows = transaction.rows_in_chunks(_ALLOCATIONS_ONLY, names_allocation=sorted_uuids)
+    rows = transaction.rows_in_chunks(_ALLOCATIONS, names_allocation=sorted_uuids)
     exact_uuids = set(sorted_uuids)
     return _current([row for row in rows if row.name in exact_uuids])
 

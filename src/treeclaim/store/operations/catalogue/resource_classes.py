@@ -16,22 +16,15 @@ from treeclaim.model.errors import (
     StandardResourceClassError,
 )
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
-    Statement,
     WriteTransaction,
 )
 from treeclaim.store.schema.tables import resource_classes
 
 _NAMED = "SELECT id, name FROM resource_classes WHERE name IN :names"
-_LOCKED = CompiledStatement(
-    sa.select(resource_classes.c.id, resource_classes.c.name)
-    .where(resource_classes.c.name.in_(bind_list("names")))
-    .order_by(resource_classes.c.id)
-    .with_for_update(read=True, key_share=True)
-)
+_LOCKED = f"{_NAMED} ORDER BY id FOR KEY SHARE"
 _WITH_ID = "SELECT id, name FROM resource_classes WHERE id IN :ids"
 _GREATEST_ID = "SELECT MAX(id) FROM resource_classes"
 _INSERT = sa.insert(resource_classes)
@@ -148,9 +141,7 @@ def load_class_names(transaction: ReadTransaction, ids: Iterable[int]) -> Mappin
     return {row.id: row.name for row in transaction.rows(_WITH_ID, ids=sorted(set(ids)))}
 
 
-def _find(
-    transaction: ReadTransaction, statement: Statement, names: Sequence[str]
-) -> dict[str, int]:
+def _find(transaction: ReadTransaction, statement: str, names: Sequence[str]) -> dict[str, int]:
     if not names:
         return {}
     return {row.name: row.id for row in transaction.rows_in_chunks(statement, names=names)}

@@ -6,38 +6,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
-from treeclaim.store.schema.tables import resource_providers
 
-_COLUMNS = sa.select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    resource_providers.c.name,
-    resource_providers.c.generation,
-    resource_providers.c.parent_provider_id,
-    resource_providers.c.root_provider_id,
-)
-_LOCK_IN_ORDER = CompiledStatement(
-    _COLUMNS.where(
-        sa.or_(
-            resource_providers.c.uuid.in_(bind_list("uuids")),
-            resource_providers.c.id.in_(bind_list("ids")),
-        )
-    )
-    .order_by(resource_providers.c.id)
-    .with_for_update()
-)
+_COLUMNS = """
+SELECT id, uuid, name, generation, parent_provider_id, root_provider_id FROM resource_providers
+"""
+_LOCK_IN_ORDER = f"{_COLUMNS} WHERE uuid IN :uuids OR id IN :ids ORDER BY id FOR UPDATE"
 _IDS = "SELECT id FROM resource_providers WHERE uuid IN :uuids"
-_LOCK_ROOTS = (
-    sa.select(resource_providers.c.id)
-    .where(resource_providers.c.id.in_(bind_list("ids")))
-    .order_by(resource_providers.c.id)
-    .with_for_update()
-)
+_LOCK_ROOTS = "SELECT id FROM resource_providers WHERE id IN :ids ORDER BY id FOR UPDATE"
 _RAISE = """
 UPDATE resource_providers SET generation = COALESCE(generation, 0) + :step, updated_at = :at
 WHERE id IN :ids

@@ -27,7 +27,7 @@ from treeclaim.model.extension.batch import (
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, Part, ProviderPart
 from treeclaim.model.provider import Inventory
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, chunks
 from treeclaim.store.operations.catalogue import traits
 from treeclaim.store.operations.locks.provider_rows import (
@@ -145,12 +145,9 @@ class PartWriter:
 
 
 # Locked, because an audit's repair may delete an aggregate without providers.
-_AGGREGATES = CompiledStatement(
-    sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
-    .where(placement_aggregates.c.uuid.in_(bind_list("uuids")))
-    .order_by(placement_aggregates.c.id)
-    .with_for_update(read=True, key_share=True)
-)
+_AGGREGATES = """
+SELECT id, uuid FROM placement_aggregates WHERE uuid IN :uuids ORDER BY id FOR KEY SHARE
+"""
 _INSERT_AGGREGATE = sa.insert(placement_aggregates)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of a query as JSON arrays, which the database serializes and one call parses.
+"""Rows and columns of queries as JSON arrays, which the database serializes and one call parses.
 
 A driver creates several objects for each row, for which a driver in Python needs ten microseconds.
 A million rows are read ten times as fast if the database serializes each column into one text.
@@ -10,32 +10,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
-import sqlalchemy as sa
 
-from treeclaim.store.database.functions import JsonColumn, JsonRow
 from treeclaim.store.database.transactions import ReadTransaction
 
-
-def as_columns(rows: sa.Select[Any]) -> sa.Select[Any]:
-    """Return a query for one row, with each column of a query as the text of a JSON array."""
-    inner = rows.subquery("some_rows")
-    arrays: list[sa.ColumnElement[Any]] = [
-        JsonColumn(column).label(column.name) for column in inner.c
-    ]
-    return sa.select(*arrays)
+Expressions = Mapping[str, str]
+"""SQL of the columns of a query, by their names; `PLAIN(...)` around each text (`store/database/compiled.py`)."""
 
 
-def as_rows(name: str, rows: sa.Select[Any]) -> sa.Select[Any]:
+def as_columns(expressions: Expressions, rows: str) -> str:
+    """Return a query for one row, with each column of a query as the text of a JSON array.
+
+    `rows` is the SQL of the query from its FROM on.
+    """
+    arrays = ", ".join(f"JSON_COLUMN({name}) AS {name}" for name in expressions)
+    selected = ", ".join(f"{sql} AS {name}" for name, sql in expressions.items())
+    return f"SELECT {arrays} FROM (SELECT {selected} {rows}) some_rows"
+
+
+def as_rows(name: str, expressions: Expressions, rows: str) -> str:
     """Return a query for the rows of another query: a name, and the row as the text of a JSON array.
 
     A UNION can combine such queries of different columns. For an aggregate over texts MariaDB would create a
     temporary table on its disk, which may be full.
     """
-    name_and_row: list[sa.ColumnElement[Any]] = [
-        sa.literal_column(f"'{name}'").label("name"),
-        JsonRow(*rows.selected_columns).label("row"),
-    ]
-    return rows.with_only_columns(*name_and_row, maintain_column_froms=True)
+    return (
+        f"SELECT '{name}' AS name, JSON_ROW({', '.join(expressions.values())}) AS row_text {rows}"
+    )
 
 
 def group_rows(rows: Iterable[Sequence[str]]) -> Mapping[str, list[list[Any]]]:
@@ -46,10 +46,7 @@ def group_rows(rows: Iterable[Sequence[str]]) -> Mapping[str, list[list[Any]]]:
     return by_name
 
 
-def columns(
-    transaction: ReadTransaction, statement: sa.Select[Any], **values: Any
-) -> dict[str, list[Any]]:
+def columns(transaction: ReadTransaction, statement: str, **values: Any) -> dict[str, list[Any]]:
     """Execute a query made by `as_columns`, and return the columns by name; empty lists without rows."""
-    row = transaction.row(statement, **values)
-    texts = row._mapping.items()  # noqa: SLF001 - the public name of SQLAlchemy
-    return {name: orjson.loads(text or "[]") for name, text in texts}
+    texts = transaction.row(statement, **values)._asdict()
+    return {name: orjson.loads(text or "[]") for name, text in texts.items()}

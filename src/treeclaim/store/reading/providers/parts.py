@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-import sqlalchemy as sa
 
 from treeclaim.model import parts
 from treeclaim.model.provider import (
+    AMOUNTS,
     Attributes,
     AttributeValue,
     Condition,
@@ -24,117 +24,101 @@ from treeclaim.model.provider import (
     is_attribute_value,
 )
 from treeclaim.model.whole import NO_PARENT
-from treeclaim.store.database.functions import ExactText
 from treeclaim.store.database.transactions import as_datetime
-from treeclaim.store.schema.tables import (
-    allocations,
-    attributes,
-    conditions,
-    consumption,
-    inventories,
-    placement_aggregates,
-    resource_provider_aggregates,
-    resource_provider_traits,
-    resource_providers,
-)
+from treeclaim.store.reading.providers.json_columns import Expressions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class LoadedPart:
-    """A part of providers, with a query for all of its rows, whose first column is `provider_id`."""
+    """A part of providers, as a query for its rows.
+
+    Attributes:
+        name: Its name.
+        expressions: The SQL of its columns by name; the first one is the id of the provider.
+        source: The tables.
+        groups: The end of the query.
+    """
 
     name: str
-    provider_id: sa.Column[int]
-    query: sa.Select[Any]
+    expressions: Expressions
+    source: str
+    groups: str = ""
+
+    def select(self, condition: str) -> str:
+        """Return the query, from its FROM on, for the rows with a condition on `{id}`, the id of the provider."""
+        provider_id = next(iter(self.expressions.values()))
+        return f"FROM {self.source} WHERE {condition.format(id=provider_id)} {self.groups}"
 
 
-def _make_part(name: str, provider_id: sa.Column[int], *columns: Any) -> LoadedPart:
-    return LoadedPart(name, provider_id, sa.select(provider_id.label("provider_id"), *columns))
-
-
-def _modified_at(table: sa.Table) -> sa.Label[Any]:
-    return sa.func.coalesce(table.c.updated_at, table.c.created_at).label("modified_at")
-
+_ID = {"provider_id": "resource_provider_id"}
+_CLASS = _ID | {"class_id": "resource_class_id"}
+_TIME = {"modified_at": "COALESCE(updated_at, created_at)"}
 
 PROVIDERS = LoadedPart(
     "providers",
-    resource_providers.c.id,
-    sa.select(
-        resource_providers.c.id,
-        resource_providers.c.uuid,
-        sa.func.coalesce(resource_providers.c.name, "").label("name"),
-        sa.func.coalesce(resource_providers.c.generation, 0).label("generation"),
-        sa.func.coalesce(resource_providers.c.parent_provider_id, NO_PARENT).label("parent_id"),
-        sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label(
-            "root_id"
-        ),
-        _modified_at(resource_providers),
-    ),
+    {
+        "id": "id",
+        "uuid": "PLAIN(uuid)",
+        "name": "COALESCE(PLAIN(name), '')",
+        "generation": "COALESCE(generation, 0)",
+        "parent_id": f"COALESCE(parent_provider_id, {NO_PARENT})",
+        "root_id": "COALESCE(root_provider_id, id)",
+        **_TIME,
+    },
+    "resource_providers",
 )
-INVENTORIES = _make_part(
+INVENTORIES = LoadedPart(
     parts.INVENTORIES.name,
-    inventories.c.resource_provider_id,
-    inventories.c.resource_class_id.label("class_id"),
-    inventories.c.total,
-    inventories.c.reserved,
-    inventories.c.min_unit,
-    inventories.c.max_unit,
-    inventories.c.step_size,
-    ExactText(inventories.c.allocation_ratio).label("allocation_ratio"),
-    _modified_at(inventories),
-)
-_usage = _make_part(
-    "usage",
-    allocations.c.resource_provider_id,
-    allocations.c.resource_class_id.label("class_id"),
-    sa.cast(sa.func.sum(allocations.c.used), sa.BigInteger).label("used"),
+    {
+        **_CLASS,
+        **{name: name for name in AMOUNTS},
+        "allocation_ratio": "EXACT(allocation_ratio)",
+        **_TIME,
+    },
+    "inventories",
 )
 USAGE = LoadedPart(
-    _usage.name,
-    _usage.provider_id,
-    _usage.query.group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id),
+    "usage",
+    {**_CLASS, "used": "SUM(used)"},
+    "allocations",
+    "GROUP BY resource_provider_id, resource_class_id",
 )
-CONSUMPTION = _make_part(
+CONSUMPTION = LoadedPart(
     "consumption",
-    consumption.c.resource_provider_id,
-    consumption.c.resource_class_id.label("class_id"),
-    consumption.c.consumed_provider_id,
-    consumption.c.consumed_class_id,
-    consumption.c.amount,
+    {
+        **_CLASS,
+        "consumed_provider_id": "consumed_provider_id",
+        "consumed_class_id": "consumed_class_id",
+        "amount": "amount",
+    },
+    "treeclaim_consumption",
 )
-TRAITS = _make_part(
-    parts.TRAITS.name,
-    resource_provider_traits.c.resource_provider_id,
-    resource_provider_traits.c.trait_id.label("other"),
-)
-AGGREGATE_IDS = _make_part(
-    parts.AGGREGATES.name,
-    resource_provider_aggregates.c.resource_provider_id,
-    resource_provider_aggregates.c.aggregate_id.label("other"),
+TRAITS = LoadedPart(parts.TRAITS.name, {**_ID, "other": "trait_id"}, "resource_provider_traits")
+AGGREGATE_IDS = LoadedPart(
+    parts.AGGREGATES.name, {**_ID, "other": "aggregate_id"}, "resource_provider_aggregates"
 )
 AGGREGATES = LoadedPart(
     AGGREGATE_IDS.name,
-    AGGREGATE_IDS.provider_id,
-    sa.select(AGGREGATE_IDS.provider_id, placement_aggregates.c.uuid.label("other")).join(
-        placement_aggregates,
-        placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
-    ),
+    {**_ID, "other": "PLAIN(uuid)"},
+    "resource_provider_aggregates JOIN placement_aggregates ON placement_aggregates.id = aggregate_id",
 )
-CONDITIONS = _make_part(
+CONDITIONS = LoadedPart(
     parts.CONDITIONS.name,
-    conditions.c.resource_provider_id,
-    conditions.c.name,
-    conditions.c.effect,
-    conditions.c.ends_at,
-    conditions.c.on_use,
-    conditions.c.began,
-    conditions.c.reason,
+    {
+        **_ID,
+        "name": "PLAIN(name)",
+        "effect": "effect",
+        "ends_at": "ends_at",
+        "on_use": "on_use",
+        "began": "began",
+        "reason": "PLAIN(reason)",
+    },
+    "treeclaim_conditions",
 )
-ATTRIBUTES = _make_part(
+ATTRIBUTES = LoadedPart(
     parts.ATTRIBUTES.name,
-    attributes.c.resource_provider_id,
-    attributes.c.name,
-    attributes.c.value,
+    {**_ID, "name": "PLAIN(name)", "value": "PLAIN(value)"},
+    "treeclaim_attributes",
 )
 
 

@@ -6,17 +6,13 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.provider import Consumed, Inventory, InventoryRecord, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds
 from treeclaim.store.reading.providers import parts
 from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
 from treeclaim.store.reading.providers.parts import make_attributes, make_condition
-from treeclaim.store.schema.tables import resource_classes, traits
 
 Rows = list[list[Any]]
 
@@ -30,18 +26,17 @@ PARTS = (
     parts.CONDITIONS,
     parts.ATTRIBUTES,
 )
-PART_QUERIES = tuple(
-    as_rows(part.name, part.query.where(part.provider_id.in_(bind_list("ids")))) for part in PARTS
+LOAD = " UNION ALL ".join(
+    as_rows(part.name, part.expressions, part.select("{id} IN :ids")) for part in PARTS
 )
-"""Queries for all parts of the providers with these ids, for one UNION."""
+"""The query for all parts of the providers with these ids."""
 
-_LOAD = CompiledStatement(sa.union_all(*PART_QUERIES))
 _NAMES_KNOWN = 16_384
 """Cached entries of the catalogue, of about 500 bytes each."""
 
 _TRAIT_NAMES, _CLASS_NAMES = (
-    CompiledStatement(sa.select(table.c.id, table.c.name, table.c.updated_at, table.c.created_at))
-    for table in (traits, resource_classes)
+    f"SELECT id, name, updated_at, created_at FROM {table}"
+    for table in ("traits", "resource_classes")
 )
 
 
@@ -65,13 +60,13 @@ def some_providers(
     """Load the existing providers with these ids."""
     records: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
-        rows = transaction.rows(_LOAD, ids=ids)
+        rows = transaction.rows(LOAD, ids=ids)
         records += make_records(group_rows(rows))
     return records
 
 
 def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
-    """Return the providers, given the rows of `PART_QUERIES` by the names of their parts."""
+    """Return the providers, given the rows of `LOAD` by the names of their parts."""
     inventories = _inventories(tables)
     links = {
         part.name: _by_provider(tables[part.name]) for part in (parts.TRAITS, parts.AGGREGATES)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import sqlalchemy as sa
 
 from treeclaim.model.provider import is_attribute_name
 from treeclaim.model.whole import (
@@ -23,8 +22,7 @@ from treeclaim.model.whole import (
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.providers import parts
 from treeclaim.store.reading.providers.json_columns import as_columns, columns
-from treeclaim.store.reading.providers.parts import LoadedPart, attribute_value, read_condition
-from treeclaim.store.schema.tables import conditions, placement_aggregates
+from treeclaim.store.reading.providers.parts import attribute_value, read_condition
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 """Columns of a query by their names."""
@@ -39,35 +37,25 @@ _BEFORE_ALL = -(2**31)
 """Less than the id of any provider."""
 
 _MICROSECONDS = 1e6
-_AFTER: sa.BindParameter[int] = sa.bindparam("after")
-_LAST: sa.BindParameter[int] = sa.bindparam("last")
-
-
-def _between(part: LoadedPart) -> sa.Select[Any]:
-    return as_columns(part.query.where(part.provider_id > _AFTER, part.provider_id <= _LAST))
-
-
+_RANGE = "{id} > :after AND {id} <= :last"
 _PROVIDERS = as_columns(
-    parts.PROVIDERS.query.where(parts.PROVIDERS.provider_id > _AFTER)
-    .order_by(parts.PROVIDERS.provider_id)
-    .limit(sa.bindparam("most"))
+    parts.PROVIDERS.expressions,
+    f"{parts.PROVIDERS.select('{id} > :after')} ORDER BY id LIMIT :most",
 )
-_INVENTORIES, _USAGE, _CONSUMPTION, _TRAITS, _AGGREGATES, _ATTRIBUTES = map(
-    _between,
-    (
+_INVENTORIES, _USAGE, _CONSUMPTION, _TRAITS, _AGGREGATES, _ATTRIBUTES = (
+    as_columns(part.expressions, part.select(_RANGE))
+    for part in (
         parts.INVENTORIES,
         parts.USAGE,
         parts.CONSUMPTION,
         parts.TRAITS,
         parts.AGGREGATE_IDS,
         parts.ATTRIBUTES,
-    ),
+    )
 )
-_ANY_ATTRIBUTE = sa.select(parts.ATTRIBUTES.provider_id).limit(1)
-_CONDITIONS = sa.select(conditions)
-_AGGREGATE_NAMES = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
-    placement_aggregates.c.uuid.is_not(None)
-)
+_ANY_ATTRIBUTE = "SELECT resource_provider_id FROM treeclaim_attributes LIMIT 1"
+_CONDITIONS = "SELECT * FROM treeclaim_conditions"
+_AGGREGATE_NAMES = "SELECT id, uuid FROM placement_aggregates WHERE uuid IS NOT NULL"
 
 
 def load_whole_inventory(
@@ -134,15 +122,13 @@ def _load_inventories(transaction: ReadTransaction, after: int, last: int) -> Ar
     return {**inventories, "used": np.array(amounts, dtype=np.int64)}
 
 
-def _load_arrays(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Arrays:
+def _load_arrays(transaction: ReadTransaction, statement: str, **values: Any) -> Arrays:
     """Load the columns of a query; columns without an entry in `_CONVERSIONS` are integers."""
-    texts = columns(transaction, statement, **values)
-    names = [column.name for column in statement.selected_columns]
     return {
-        name: _CONVERSIONS[name](texts[name])
+        name: _CONVERSIONS[name](column)
         if name in _CONVERSIONS
-        else np.array(texts[name], dtype=np.int64)
-        for name in names
+        else np.array(column, dtype=np.int64)
+        for name, column in columns(transaction, statement, **values).items()
     }
 
 
