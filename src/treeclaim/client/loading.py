@@ -15,15 +15,20 @@ from treeclaim.client.aggregates import (
 )
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
+from treeclaim.client.provider_batches import (
+    Action,
+    PlannedChange,
+    in_trees,
+    order_trees,
+    write_trees,
+)
 from treeclaim.client.session import Progress, in_parallel, no_progress
 from treeclaim.client.states import State, read_rows, state_of
 from treeclaim.client.topology.document import DocumentFault
 from treeclaim.client.topology.file import Topology, TopologyError
 from treeclaim.client.topology.planned import PlannedProvider, rename_consumed
-from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
-from treeclaim.model.names import did_you_mean, is_custom_name, normalised_uuid
-from treeclaim.model.parts import INVENTORIES, PARTS
+from treeclaim.model.names import aggregate_uuid, did_you_mean, is_custom_name, normalised_uuid
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, ProviderPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,8 @@ def make_plan(
     """
     try:
         planner = _Planner(client, topology, prune=prune)
-        traits, classes = planner.missing_names()
+        traits = planner.missing_names("trait", "traits", TRAITS)
+        classes = planner.missing_names("resource class", "resource_classes", INVENTORIES)
         planner.place()
         states = planner.states(lambda done, total: progress("reading", done, total))
     except ClientError as error:
@@ -86,11 +92,17 @@ def make_plan(
 
 def _unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, str]:
     """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
-    return {
-        uuid: word
-        for uuid, word in sorted(topology.aggregates.items())
-        if uuid not in names and len(word) <= LONGEST_NAME
+    words = {
+        str(word)
+        for planned in topology.providers
+        for word in planned.entry.get(AGGREGATES.name, ())
     }
+    uuids = {
+        aggregate_uuid(word): word
+        for word in words
+        if normalised_uuid(word) is None and len(word) <= LONGEST_NAME
+    }
+    return {uuid: uuids[uuid] for uuid in sorted(uuids.keys() - names.keys())}
 
 
 class _Planner:
@@ -113,25 +125,24 @@ class _Planner:
         }
         """Uuids of parents, as they will be."""
 
-    def missing_names(self) -> tuple[list[str], list[str]]:
-        """Return the custom traits and classes to create; standard names must exist."""
-        traits = self._missing("trait", self._topology.traits, "traits")
-        classes = self._missing("resource class", self._topology.classes, "resource_classes")
-        return traits, classes
-
-    def _missing(self, kind: str, lines: Mapping[str, int], path: str) -> list[str]:
-        if not lines:
+    def missing_names(self, kind: str, path: str, part: ProviderPart[Any]) -> list[str]:
+        """Return the custom names of a part that have to be created; standard names must exist."""
+        first: dict[str, PlannedProvider] = {}
+        for planned in self._topology.providers:
+            for name in part.or_empty(planned.values):
+                first.setdefault(name, planned)
+        if not first:
             return []
         existing_names = {
             entry if isinstance(entry, str) else entry["name"]
             for entry in self._client.get(f"/{path}")[path]
         }
-        missing = sorted(lines.keys() - existing_names)
+        missing = sorted(first.keys() - existing_names)
         for name in missing:
             if not is_custom_name(name):
                 advice = did_you_mean(name, [*existing_names, f"CUSTOM_{name}"])
                 text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
-                self._report(lines[name], text)
+                self._report(first[name].line_of(part.name, name), text)
         return [name for name in missing if is_custom_name(name)]
 
     def place(self) -> None:
@@ -148,10 +159,11 @@ class _Planner:
             else:
                 parent = self._resolve(planned.parent, planned.parent_line)
                 self.parents[uuid] = parent or self.parents.get(uuid)
-        in_cycle = find_cycles(self.parents)
+        places = order_trees(self.parents)
         for planned in self._topology.providers:
-            if planned.parent_line and self._uuids[planned.name] in in_cycle:
-                self._report(planned.parent_line, f"{planned.name!r} would be below itself")
+            if planned.parent_line and self._uuids[planned.name] not in places:
+                text = f"{planned.name!r} would be in or below a circle of parents"
+                self._report(planned.parent_line, text)
 
     def _uuid_of(self, planned: PlannedProvider) -> str:
         by_name = self._by_name.get(planned.name)
@@ -214,9 +226,13 @@ class _Planner:
             for planned in self._topology.providers
             if planned.children is not None
         }
-        going = find_descendants(self.parents, listing) - self._in_file
-        rows = [self._by_uuid[uuid] for uuid in order_trees(self.parents) if uuid in going]
-        return [PlannedChange(state_of(row, ()), None) for row in reversed(rows)]
+        below: dict[str, None] = {}
+        for uuid in order_trees(self.parents):
+            parent = self.parents[uuid]
+            if parent in below or parent in listing:
+                below[uuid] = None
+        going = [uuid for uuid in reversed(below) if uuid not in self._in_file]
+        return [PlannedChange(state_of(self._by_uuid[uuid], ()), None) for uuid in going]
 
     def names(self) -> dict[str, str]:
         name_by_uuid = {uuid: row["name"] for uuid, row in self._by_uuid.items()}

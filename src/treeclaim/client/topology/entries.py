@@ -2,7 +2,7 @@
 """Entries of a topology file as pydantic models; an entry may stand for many providers."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -159,19 +159,10 @@ MEMBERS = tuple(_Members.model_fields)
 
 
 class EntryReader:
-    """Reads entries, and collects all their faults.
-
-    Attributes:
-        problems: The faults.
-        traits, classes: The line of each name, where it comes first.
-        aggregates: The words for aggregates that are named in words, by uuid.
-    """
+    """Reads entries, and appends all their faults to the problems."""
 
     def __init__(self, problems: list[DocumentFault]) -> None:
-        self.problems = problems
-        self.traits: dict[str, int] = {}
-        self.classes: dict[str, int] = {}
-        self.aggregates: dict[str, str] = {}
+        self._problems = problems
         self._known: dict[tuple[int, bool], PlannedProvider | None] = {}
 
     def entries(self, items: Items, *, nested: bool) -> list[PlannedProvider]:
@@ -194,31 +185,36 @@ class EntryReader:
         members = self._validate(entry)
         if members is None:
             return None
-        lines = {name: entry.lines[name] for name in members.model_fields_set}
-        if nested and "parent" in lines:
+        if nested and "parent" in members.model_fields_set:
             text = "what is written below a provider has that as its parent"
-            self._report(lines["parent"], text)
+            self._report(entry.lines["parent"], text)
         if members.count > 1 and members.uuid is not None:
-            self._report(lines["uuid"], "one uuid cannot be given to several providers")
+            self._report(entry.lines["uuid"], "one uuid cannot be given to several providers")
         values = self._values(entry, members)
         if members.mig is not None:
-            slices = self._with_classes(members.mig.slices(), lines["mig"])
-            values[INVENTORIES.name] = {**slices, **values.get(INVENTORIES.name, {})}
-            line, children = lines["mig"], list(children or ())
-            for end, stock in members.mig.positions():
-                position = {INVENTORIES.name: self._with_classes(stock, line)}
-                name = f"{{parent}}_{end}"
-                children.append(PlannedProvider(name, line, values=position))
+            values[INVENTORIES.name] = {
+                **members.mig.slices(),
+                **values.get(INVENTORIES.name, {}),
+            }
+            children = [
+                *(children or ()),
+                *(
+                    PlannedProvider(
+                        f"{{parent}}_{end}",
+                        Members(entry.lines["mig"]),
+                        values={INVENTORIES.name: stock},
+                    )
+                    for end, stock in members.mig.positions()
+                ),
+            ]
         return PlannedProvider(
-            name=members.name,
-            line=entry.line,
-            uuid=members.uuid or "",
-            has_own_uuid=members.uuid is not None,
-            parent=members.parent,
-            parent_line=lines.get("parent", 0),
-            values=values,
-            children=children,
-            count=members.count,
+            members.name,
+            entry,
+            members.uuid or "",
+            members.parent,
+            values,
+            children,
+            members.count,
         )
 
     def _validate(self, entry: Members) -> _Members | None:
@@ -227,46 +223,29 @@ class EntryReader:
             return _Members.model_validate(entry)
         except ValidationError as error:
             faults = error.errors(include_url=False)
-        self.problems.extend(_problem(fault, entry) for fault in faults)
+        self._problems.extend(_problem(fault, entry) for fault in faults)
         wrong = {fault["loc"][0] for fault in faults}
         readable = {name: value for name, value in entry.items() if name not in wrong}
         return None if "name" in wrong else _Members.model_validate(readable)
 
     def _values(self, entry: Members, members: _Members) -> dict[str, Any]:
-        """Return the values of the parts in the file; note where each name comes first."""
+        """Return the values of the parts in the file; report names that are listed twice."""
         values = members.model_dump(include={part.name for part in PARTS}, exclude_unset=True)
-        for name in values.get(INVENTORIES.name, ()):
-            self.classes.setdefault(name, entry[INVENTORIES.name].lines[name])
-        lists = {
-            part: self._once(values[part], entry[part].lines)
-            for part in (TRAITS.name, AGGREGATES.name)
-            if part in values
-        }
-        values |= {part: frozenset(lines) for part, lines in lists.items()}
-        self.traits = lists.get(TRAITS.name, {}) | self.traits
+        for part in (TRAITS.name, AGGREGATES.name):
+            if part in values:
+                first: dict[str, int] = {}
+                for name, line in zip(values[part], entry[part].lines, strict=True):
+                    if name in first:
+                        text = f"{name!r} is given twice; line {first[name]} has it too"
+                        self._report(line, text)
+                    first.setdefault(name, line)
+                values[part] = frozenset(first)
         if AGGREGATES.name in values:
-            words = {aggregate_uuid(word): word for word in values[AGGREGATES.name]}
-            named = {uuid: word for uuid, word in words.items() if normalised_uuid(word) != uuid}
-            self.aggregates |= named
-            values[AGGREGATES.name] = frozenset(words)
+            values[AGGREGATES.name] = frozenset(map(aggregate_uuid, values[AGGREGATES.name]))
         return values
 
-    def _once(self, names: Sequence[str], lines: Sequence[int]) -> dict[str, int]:
-        """Return the line of each name; report those that are listed twice."""
-        first: dict[str, int] = {}
-        for name, line in zip(names, lines, strict=True):
-            if name in first:
-                self._report(line, f"{name!r} is given twice; line {first[name]} has it too")
-            first.setdefault(name, line)
-        return first
-
-    def _with_classes(self, stock: Mapping[str, Any], line: int) -> dict[str, Any]:
-        for name in stock:
-            self.classes.setdefault(name, line)
-        return dict(stock)
-
     def _report(self, line: int, text: str) -> None:
-        self.problems.append(DocumentFault(line, text))
+        self._problems.append(DocumentFault(line, text))
 
 
 def _problem(fault: Mapping[str, Any], entry: Members) -> DocumentFault:

@@ -2,8 +2,8 @@
 """Reads a whole file: its providers, and all its faults."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, read_document
@@ -27,16 +27,11 @@ class Topology:
         source: Name of the file.
         problems: Its faults; such a topology is never written, but an endpoint may find more faults in it.
         providers: Parents before the children that are written below them.
-        traits, classes: The line of each name, where it comes first.
-        aggregates: The words for aggregates that are named in words, by uuid.
     """
 
     source: str
     problems: Sequence[DocumentFault] = ()
     providers: Sequence[PlannedProvider] = ()
-    traits: Mapping[str, int] = field(default_factory=dict)
-    classes: Mapping[str, int] = field(default_factory=dict)
-    aggregates: Mapping[str, str] = field(default_factory=dict)
 
 
 class TopologyError(Exception):
@@ -81,7 +76,6 @@ def parse_topology(text: str, source: str) -> Topology:
 
     problems: list[DocumentFault] = []
     document = read_document(text, problems)
-    reader = EntryReader(problems)
     entries: Sequence[PlannedProvider] = ()
     if isinstance(document, Members) and "providers" in document:
         problems.extend(
@@ -90,7 +84,7 @@ def parse_topology(text: str, source: str) -> Topology:
             if name != "providers"
         )
         if isinstance(document["providers"], Items):
-            entries = reader.entries(document["providers"], nested=False)
+            entries = EntryReader(problems).entries(document["providers"], nested=False)
         else:
             text = "providers must be a list of providers"
             problems.append(DocumentFault(document.lines["providers"], text))
@@ -98,7 +92,7 @@ def parse_topology(text: str, source: str) -> Topology:
         problems.append(DocumentFault(1, "a mapping with a list 'providers' is expected"))
     planned = _expand_all(entries, problems)
     _check_unique(planned, problems)
-    return Topology(source, problems, planned, reader.traits, reader.classes, reader.aggregates)
+    return Topology(source, problems, planned)
 
 
 def _expand_all(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from treeclaim.client.topology.document import Items, Members
 from treeclaim.model.names import NAMESPACE
 from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
 
@@ -59,25 +60,43 @@ class PlannedProvider:
 
     Attributes:
         name: Unique; in an entry with its places.
-        line: Line of the entry.
+        entry: What the file says, with the line of each member.
         uuid: Given, or made from the name; empty in an entry that gives none.
-        has_own_uuid: Whether the file gives the uuid.
         parent: Name or uuid of the parent; None for a root.
-        parent_line: The line that gives the parent; 0 where the file omits it.
         values: Values of the parts that the file does not omit.
         children: Entries of the providers below it; None if the file omits them.
         count: The number of providers for which the entry stands.
     """
 
     name: str
-    line: int
+    entry: Members
     uuid: str = ""
-    has_own_uuid: bool = False
     parent: str | None = None
-    parent_line: int = 0
     values: Values = field(default_factory=dict)
     children: "Sequence[PlannedProvider] | None" = None
     count: int = 1
+
+    @property
+    def line(self) -> int:
+        """The line of the entry."""
+        return self.entry.line
+
+    @property
+    def has_own_uuid(self) -> bool:
+        """Whether the file gives the uuid."""
+        return self.entry.get("uuid") is not None
+
+    @property
+    def parent_line(self) -> int:
+        """The line that gives the parent; 0 where the file omits it."""
+        return self.entry.lines.get("parent", self.line if self.parent else 0)
+
+    def line_of(self, part: str, name: str) -> int:
+        """Return the line of a name in a part; that of the entry for a class of a card."""
+        listed = self.entry.get(part)
+        if isinstance(listed, Members):
+            return listed.lines.get(name, self.line)
+        return listed.lines[listed.index(name)] if isinstance(listed, Items) else self.line
 
     @property
     def parts(self) -> list[ProviderPart[Any]]:
@@ -98,7 +117,6 @@ class PlannedProvider:
                 name=name,
                 uuid=self.uuid or str(uuid.uuid5(NAMESPACE, name)),
                 parent=parent or self.parent,
-                parent_line=self.line if parent else self.parent_line,
                 values=rename_consumed(self.values, fill_in),
             )
             for child in self.children or ():
