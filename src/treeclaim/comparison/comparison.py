@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares two responses to a request of the Placement API.
 
-Unspecified parts (the order of sets) and random parts (ids of requests, times) are not compared.
+Unspecified parts (the order of lists) and random parts (ids of requests, times) are not compared.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 PRESENT = "present"
 """Stands for a value that differs in any two services."""
 
-_SETS = frozenset({"resource_providers", "resource_classes", "traits", "aggregates"})
-_SEARCH = frozenset({"allocation_requests", "provider_summaries"})
+_EQUAL_HEADERS = ("content-type", "openstack-api-version", "cache-control", "www-authenticate")
+_TIMES_AND_IDS = ("last-modified", "x-openstack-request-id")
+
 _MOST_SHOWN = 3
 _LONGEST_DETAIL = 300
 
@@ -42,8 +43,13 @@ class Read:
         """Return the parameters of the query, decoded, in their order."""
         return parse_qsl(self.path.partition("?")[2], keep_blank_values=True)
 
+    @property
+    def has_limit(self) -> bool:
+        """Return whether the query has a limit."""
+        return any(name == "limit" for name, _ in self.parameters)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Response:
     """A response of an endpoint.
 
@@ -55,29 +61,21 @@ class Response:
     """
 
     status: int
-    headers: Mapping[str, str]
+    headers: dict[str, str]
     text: str
     document: Any
 
     @property
-    def error(self) -> dict[str, Any]:
-        """Return the error of a JSON error document without its text; empty for other responses."""
-        if not isinstance(self.document, dict) or "errors" not in self.document:
-            return {}
-        first = self.document["errors"][0]
-        return {**first, **{name: PRESENT for name in ("detail", "request_id") if name in first}}
-
-    @property
     def detail(self) -> str:
         """Return the text of a refusal, in any representation."""
-        if self.error:
+        if isinstance(self.document, dict) and "errors" in self.document:
             return str(self.document["errors"][0].get("detail", ""))
         return self.text
 
-    @property
+    @cached_property
     def candidates(self) -> Counter[str]:
         """Return the allocation requests as a multiset of texts."""
-        return Counter(_candidate(entry) for entry in self.document["allocation_requests"])
+        return Counter(map(as_text, _in_order(self.document["allocation_requests"])))
 
     def parts(self, *, has_limit: bool) -> dict[str, Any]:
         """Return the compared parts by their names.
@@ -85,39 +83,22 @@ class Response:
         Args:
             has_limit: Whether the request had a limit: then candidates are counted, not compared.
         """
-        parts: dict[str, Any] = {
-            f"header {name}": value for name, value in self._compared_headers()
-        }
-        if self.error:
-            return parts | {f"error {name}": value for name, value in self.error.items()}
+        headers: dict[str, Any] = {name: self.headers.get(name) for name in _EQUAL_HEADERS}
+        headers |= {name: name in self.headers for name in _TIMES_AND_IDS}
+        headers["location"] = urlsplit(self.headers.get("location", "")).path
+        headers["allow"] = sorted(self.headers.get("allow", "").split(", "))
+        parts = {f"header {name}": value for name, value in headers.items()}
         document = self.document
         if not isinstance(document, dict):
             return {**parts, "body": document}
-        for name, value in document.items():
-            if name not in _SEARCH:
-                is_set = name in _SETS and isinstance(value, list)
-                parts[f"body {name}"] = Counter(map(as_text, value)) if is_set else value
-        if "allocation_requests" not in document:
-            return parts
-        if has_limit:
-            return {**parts, "candidates counted": self.candidates.total()}
-        parts["candidates"] = self.candidates
-        for uuid, summary in document["provider_summaries"].items():
-            parts[f"summary {uuid}"] = {
-                name: _sort_standard_traits(value) if name == "traits" else value
-                for name, value in summary.items()
+        if "errors" in document:
+            document = {
+                name: PRESENT if name in ("detail", "request_id") else value
+                for name, value in document["errors"][0].items()
             }
-        return parts
-
-    def _compared_headers(self) -> Iterator[tuple[str, str | None]]:
-        """Yield the headers that clients depend on; of times only whether they are present."""
-        for name in ("content-type", "openstack-api-version", "cache-control", "www-authenticate"):
-            yield name, self.headers.get(name)
-        for name in ("last-modified", "x-openstack-request-id"):
-            yield name, PRESENT if name in self.headers else None
-        location, allowed = self.headers.get("location"), self.headers.get("allow")
-        yield "location", None if location is None else urlsplit(location).path
-        yield "allow", None if allowed is None else ", ".join(sorted(allowed.split(", ")))
+        elif has_limit and "allocation_requests" in document:
+            document = {"count of candidates": len(document["allocation_requests"])}
+        return parts | {f"body {name}": _in_order(value) for name, value in document.items()}
 
 
 def as_text(value: Any) -> str:
@@ -125,23 +106,11 @@ def as_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _candidate(entry: Mapping[str, Any]) -> str:
-    allocations = entry["allocations"]
-    if isinstance(allocations, list):
-        allocations = sorted(allocations, key=as_text)
-    mappings = {name: sorted(uuids) for name, uuids in entry.get("mappings", {}).items()}
-    return as_text({**entry, "allocations": allocations, "mappings": mappings})
-
-
-def _sort_standard_traits(traits: list[str]) -> list[str]:
-    """Sort the traits before the first custom one.
-
-    Standard traits have the order in which the service first started with them; custom traits have the
-    order of their creation, which all endpoints must keep.
-    """
-    custom = (place for place, name in enumerate(traits) if name.startswith("CUSTOM_"))
-    first = next(custom, len(traits))
-    return [*sorted(traits[:first]), *traits[first:]]
+def _in_order(value: Any) -> Any:
+    """Return a JSON value with all lists sorted."""
+    if isinstance(value, dict):
+        return {name: _in_order(member) for name, member in value.items()}
+    return sorted(map(_in_order, value), key=as_text) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +122,11 @@ class ResponsePair:
     theirs: Response
 
     @property
-    def has_limit(self) -> bool:
-        """Return whether the read has a limit."""
-        return any(name == "limit" for name, _ in self.read.parameters)
-
-    @property
     def signature(self) -> tuple[str, ...]:
         """Return the common features of similar differences."""
         parts = self.read.route.strip("/").split("/")
-        kinds = sorted({name.split(" ")[0] for name in differences(self)})
-        return ("GET", "/".join(parts[::2]), f"{self.ours.status}/{self.theirs.status}", *kinds)
+        statuses = f"{self.ours.status}/{self.theirs.status}"
+        return ("GET", "/".join(parts[::2]), statuses, *sorted(differences(self)))
 
 
 def differences(exchange: ResponsePair) -> dict[str, str]:
@@ -173,7 +137,7 @@ def differences(exchange: ResponsePair) -> dict[str, str]:
             {"status": (side.status, side.detail[:_LONGEST_DETAIL])} for side in sides
         ]
     else:
-        pairs = [side.parts(has_limit=exchange.has_limit) for side in sides]
+        pairs = [side.parts(has_limit=exchange.read.has_limit) for side in sides]
     ours, theirs = pairs
     return {
         name: _difference(name, ours.get(name), theirs.get(name))
@@ -183,11 +147,13 @@ def differences(exchange: ResponsePair) -> dict[str, str]:
 
 
 def _difference(name: str, ours: Any, theirs: Any) -> str:
-    if isinstance(ours, Counter) and isinstance(theirs, Counter):
-        ours, theirs = _entries_in_words(ours - theirs), _entries_in_words(theirs - ours)
+    """Return a difference in words; of lists and objects, the entries that the other side lacks."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        ours, theirs = list(ours.items()), list(theirs.items())
+    if isinstance(ours, list) and isinstance(theirs, list):
+        counts = [Counter(map(as_text, entries)) for entries in (ours, theirs)]
+        ours, theirs = (
+            f"{missing.total()} that the other lacks: {'; '.join(list(missing)[:_MOST_SHOWN])}"
+            for missing in (counts[0] - counts[1], counts[1] - counts[0])
+        )
     return f"{name}: ours {ours!r}, theirs {theirs!r}"
-
-
-def _entries_in_words(entries: Counter[str]) -> str:
-    shown = "; ".join(list(entries)[:_MOST_SHOWN])
-    return f"{entries.total()} that the other lacks: {shown}"

@@ -42,7 +42,7 @@ def _loses_anchors(exchange: ResponsePair) -> bool:
     if not _have_statuses(exchange, _OK, _OK):
         return False
     ours, theirs = exchange.ours.candidates, exchange.theirs.candidates
-    return theirs.total() < ours.total() if exchange.has_limit else theirs < ours
+    return theirs.total() < ours.total() if exchange.read.has_limit else theirs < ours
 
 
 def _inflates_amounts(exchange: ResponsePair) -> bool:

@@ -33,7 +33,7 @@ _CANDIDATES = 100
 
 @dataclass(slots=True)
 class ServiceComparison:
-    """Compares the responses of two services.
+    """The comparison of two services.
 
     Attributes:
         equal: Reads with equal answers.
@@ -56,24 +56,20 @@ class ServiceComparison:
             "unsettled": self.unsettled,
             "known": {str(number): count for number, count in self.known.items()},
             "different": [
-                {"kind": list(kind), "count": count, "example": self.examples.get(kind)}
+                {"kind": list(kind), "count": count, "example": self.examples[kind]}
                 for kind, count in self.different.most_common()
             ],
         }
 
-    def add(self, exchange: ResponsePair, *, is_settled: bool) -> None:
-        """Count the answers to a read."""
-        words = differences(exchange)
-        if not words:
-            self.equal += is_settled
-            self.unsettled += not is_settled
-        elif (number := recognised(exchange)) is not None:
+    def add(self, exchange: ResponsePair) -> None:
+        """Count different answers to a read."""
+        if (number := recognised(exchange)) is not None:
             self.known[number] += 1
-        else:
-            kind = exchange.signature
-            self.different[kind] += 1
-            example = f"{exchange.read.path}: {'; '.join(words.values())}"
-            self.examples.setdefault(kind, example[:_LONGEST_EXAMPLE])
+            return
+        kind = exchange.signature
+        self.different[kind] += 1
+        example = f"{exchange.read.path}: {'; '.join(differences(exchange).values())}"
+        self.examples.setdefault(kind, example[:_LONGEST_EXAMPLE])
 
 
 def compare_services(
@@ -90,22 +86,20 @@ def compare_services(
     outcome, lock = ServiceComparison(), Lock()
 
     def compare(read: Read) -> None:
-        exchange = _ask(old, new, read)
-        is_settled = not differences(exchange)
-        if not is_settled:
-            exchange = _ask(old, new, read)
+        for is_settled in (True, False):
+            exchange = ResponsePair(read, ours=_answer(new, read), theirs=_answer(old, read))
+            if not differences(exchange):
+                with lock:
+                    outcome.equal += is_settled
+                    outcome.unsettled += not is_settled
+                return
         with lock:
-            outcome.add(exchange, is_settled=is_settled)
+            outcome.add(exchange)
 
     in_parallel(
         compare, reads, threads=_THREADS, progress=lambda *counts: progress("comparing", *counts)
     )
     return outcome
-
-
-def _ask(old: Client, new: Client, read: Read) -> ResponsePair:
-    theirs, ours = (_answer(client, read) for client in (old, new))
-    return ResponsePair(read, ours, theirs)
 
 
 def _answer(client: Client, read: Read) -> Response:
