@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assumptions as a switch on the pages Ask and Fit (contract page 101, section 1)."""
 
-import itertools
-import json
-import shlex
 from urllib.parse import quote
 
-import httpx
 import pytest
 
 from tests.ui.changes import uuid_of
@@ -107,21 +103,6 @@ def test_assumptions_are_counted_or_refused(visit, cloud, query, rows, texts):
     visitor.open(question(query, **rows))
     for text in texts:
         visitor.see(text)
-
-
-def test_copied_commands_include_the_assumptions(visit, cloud):
-    visitor = visit(cloud)
-    asked(visitor, question(GPUS, more="1:host-1", without="host-2"))
-    visitor.page.get_by_role("button", name="curl").click()
-    words = shlex.split(visitor.page.get_by_label("curl", exact=True).inner_text())
-    headers = dict(
-        word.split(": ", 1) for before, word in itertools.pairwise(words) if before == "-H"
-    )
-    assert headers["X-Auth-Token"] == "$OS_TOKEN"
-    body = json.loads(words[words.index("-d") + 1])
-    answer = httpx.post(words[-1], json=body, headers=headers | {"X-Auth-Token": "admin"})
-    assert len(answer.json()["allocation_requests"]) == 10
-    assert len(body["given"]["providers"]) == 7
 
 
 def test_advice_and_plan_links_keep_the_assumptions(visit, cloud):

@@ -2,7 +2,6 @@
 /** The frame around the pages: which one is shown, who is signed in, whether the server answers. */
 
 import { Client, ENDPOINT } from "./api/client.js";
-import { forgetToken, keepToken, readToken } from "./api/session.js";
 import {
   Session, html, render, useCallback, useEffect, useMemo, useRef, useState,
 } from "./components/html.js";
@@ -35,22 +34,25 @@ const NOWHERE = { title: "No such place", show: () => html`<${Heading} title="No
     <p><code>${location.hash}</code> may have been cut when it was copied.
       ${" "}<a href=${address("cloud")}>The cloud</a></p><//>` };
 
+const TOKEN = "treeclaim.token";
+/* The key of the token, which is kept in this tab alone, and in no address and no cookie. */
+
 const RETRY_PAUSE = 2_000;
 /* Milliseconds between two attempts to reach a lost server. */
 
 function App() {
   const route = useRoute();
-  const [token, setToken] = useState(readToken());
+  const [token, setToken] = useState(sessionStorage.getItem(TOKEN));
   const [isRefused, setRefused] = useState(false);
   const { isLost, revision, listener } = useServer();
 
   const signIn = (entered) => {
-    keepToken(entered);
+    sessionStorage.setItem(TOKEN, entered);
     setRefused(false);
     setToken(entered);
   };
   const signOut = useCallback(() => {
-    forgetToken();
+    sessionStorage.removeItem(TOKEN);
     setToken(null);
   }, []);
   const api = useMemo(() => token && new Client(token, {

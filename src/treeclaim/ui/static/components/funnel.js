@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Why there are no (or no more) candidates: what rules trees out, the nearest trees, advice. */
 
-import { withAsIf } from "../model/as_if.js";
 import { count, counted } from "../model/numbers.js";
-import { isAskable, joined, pairsOf, readQuery } from "../model/query.js";
 import { sentence } from "../model/reasons.js";
-import { address, treeAddress } from "../routes.js";
+import { treeAddress } from "../routes.js";
 import { html } from "./html.js";
 
 /**
  * @param {object} document Of contract page 97, section 3.
- * @param {string} query The query, for links of the advice.
  * @param {Map<string, string>} names Of aggregates.
- * @param {object[]} rows The assumptions.
  */
-export function Explanation({ document, query = "", names, rows = [] }) {
+export function Explanation({ document, names }) {
   const { trees, funnel, nearest, advice, feasible } = document;
   const of = trees.considered;
   return html`<div class="explanation">
@@ -28,8 +24,7 @@ export function Explanation({ document, query = "", names, rows = [] }) {
         <${Step} key=${index} step=${step} of=${of} names=${names} />`)}
     </ol><//>
     ${advice.length > 0 && html`<${Section} name="advice" title="Changes that would help">
-      <ul class="advice">${advice.map((line) => html`
-        <${Advice} key=${line} line=${line} query=${query} rows=${rows} />`)}</ul><//>`}
+      <ul class="advice">${advice.map((line) => html`<li key=${line}>${line}</li>`)}</ul><//>`}
     ${nearest.length > 0 && !feasible && html`<${Section} name="nearest" title="Nearest trees">
       <ul class="nearest">${nearest.map((tree) => html`
         <${Nearest} key=${tree.root_provider.uuid} tree=${tree} names=${names} />`)}</ul><//>`}
@@ -47,17 +42,6 @@ function Step({ step, of, names }) {
     <${FunnelBar} before=${before} after=${after} of=${of} />
     <span class="number">
       ${count(after)} <span class="bad">−${count(before - after)}</span></span></li>`;
-}
-
-/** Advice, with a link to the query that follows it if that is plain. */
-function Advice({ line, query, rows }) {
-  const [, name, value] = /^Without ([^= ]+)=(\S+) /.exec(line) ?? [];
-  const pairs = pairsOf(query);
-  const rest = pairs.filter((pair) => pair[0] !== name || pair[1] !== value);
-  const relaxed = joined(rest);
-  const isPlain = rest.length === pairs.length - 1 && isAskable(readQuery(relaxed));
-  return html`<li><span>${line}</span>${isPlain && html`
-    ${" "}<a href=${address("ask", "", withAsIf(relaxed, rows))}>Ask without it</a>`}</li>`;
 }
 
 function verdict({ feasible, trees, fits_when_empty: fits }) {

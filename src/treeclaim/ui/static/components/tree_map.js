@@ -60,7 +60,7 @@ export function TreeMap({ groups, look, conditions, label = "Map of trees", soug
     if (place) location.hash = treeAddress(place.tree.uuid);
   };
   const press = (event) => {
-    const isMove = /^(Arrow|Home|End|Page)/.test(event.key);
+    const isMove = /^(Arrow|Home|End)/.test(event.key);
     if (!isMove && !(current && /^(Enter| )$/.test(event.key))) return;
     event.preventDefault();
     if (!isMove) {
@@ -110,8 +110,6 @@ function sizeFor(groups, width) {
   return size;
 }
 
-const ROWS = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 };
-
 /** Return the index of the square to which a key leads from another square. */
 function neighbour(squares, index, key) {
   const last = squares.length - 1;
@@ -119,11 +117,7 @@ function neighbour(squares, index, key) {
   if (key === "End") return last;
   if (key === "ArrowLeft") return Math.max(0, index - 1);
   if (key === "ArrowRight") return Math.min(last, index + 1);
-  let next = index;
-  for (let row = 0; row < Math.abs(ROWS[key]); row += 1) {
-    next = inNextRow(squares, next, Math.sign(ROWS[key]));
-  }
-  return next;
+  return inNextRow(squares, index, key === "ArrowUp" ? -1 : 1);
 }
 
 /** Return the index of the square above (step −1) or below (step 1) a square, or the nearest. */

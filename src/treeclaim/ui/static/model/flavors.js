@@ -27,24 +27,18 @@ export async function readFlavors(api, text, signal) {
     const most = `at most ${MOST_FLAVORS} are counted at once`;
     throw new FlavorError(`${entries.length} flavors; ${most}.`);
   }
-  const flavors = entries.filter(({ query }) => query === undefined).map(asFlavor);
-  const body = { flavors, as_nova: true };
+  const isQuery = (entry) => typeof entry?.query === "string";
+  const flavors = entries.filter((entry) => !isQuery(entry));
   const translated = flavors.length
-    ? (await api.post("/treeclaim/flavors", body, signal)).flavors : [];
+    ? (await api.post("/treeclaim/flavors", { flavors, as_nova: true }, signal)).flavors : [];
   const counts = new Map();
-  return entries.map(({ name, query: given }) => {
-    const { query, error } = given === undefined ? translated.shift() : { query: given };
+  return entries.map((entry) => {
+    const { name, query, error } = isQuery(entry) ? entry : translated.shift();
     if (error) throw new FlavorError(`${name}: ${error}`);
     if (!query.includes("resources")) throw new FlavorError(`${name}: it requests no resources`);
     counts.set(name, (counts.get(name) ?? 0) + 1);
     return { name: counts.get(name) > 1 ? `${name} (${counts.get(name)})` : name, query };
   });
-}
-
-function asFlavor({ name, flavor }) {
-  const what = "a flavor is a mapping of vcpus, ram, disk and extra_specs";
-  if (!isMapping(flavor)) throw new FlavorError(`${name}: ${what}`);
-  return { ...flavor, name };
 }
 
 /** Read one flavor, a list of flavors, or flavors by name. */
@@ -55,14 +49,9 @@ function fromJson(text) {
   } catch (error) {
     throw new FlavorError(`this is not JSON: ${error.message}`);
   }
-  if (isMapping(document) && !isFlavor(document)) {
-    return Object.entries(document).map(([name, flavor]) => ({ name, flavor }));
-  }
-  return [document].flat().map((flavor, index) => {
-    const members = Object.entries(flavor ?? {});
-    const valueOf = (wanted) => members.find(([name]) => name.toLowerCase() === wanted)?.[1];
-    return { name: `${valueOf("name") || valueOf("id") || `flavor ${index + 1}`}`, flavor };
-  });
+  return isMapping(document) && !isFlavor(document)
+    ? Object.entries(document).map(([name, flavor]) => ({ ...flavor, name }))
+    : [document].flat();
 }
 
 const isFlavor = (document) => !Object.values(document).every(isMapping)
@@ -87,6 +76,6 @@ function fromLines(text) {
     const { sizes = [], specs = [] } = Object.groupBy(
       pairs, ([key]) => (SIZE.test(key) ? "sizes" : "specs"));
     const flavor = { ...Object.fromEntries(sizes), extra_specs: Object.fromEntries(specs) };
-    return { name, query, flavor };
+    return query ? { name, query } : { ...flavor, name };
   });
 }

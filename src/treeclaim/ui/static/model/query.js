@@ -88,20 +88,6 @@ function pairsOfGroup({ suffix, resources, traits, places }) {
   ].map(([name, value]) => [`${name}${suffix}`, value]);
 }
 
-/**
- * Whether a server would take a query: every suffix that is named belongs to a group, and a group
- * without resources is named in a list of same_subtree.
- */
-export function isAskable({ groups, whole }) {
-  const suffixesIn = (parameter) => whole.filter(([name]) => name === parameter)
-    .flatMap(([, value]) => value.split(",")).map((suffix) => suffix.replace(/^!/, ""));
-  const subtrees = suffixesIn("same_subtree");
-  const suffixes = new Set(groups.map(({ suffix }) => suffix));
-  return groups.some(({ resources }) => resources.length > 0)
-    && [...subtrees, ...suffixesIn("isolate")].every((suffix) => suffixes.has(suffix))
-    && groups.every(({ suffix, resources }) => resources.length > 0 || subtrees.includes(suffix));
-}
-
 /** Read pairs of a query string as servers do: plus is a space. */
 export const pairsOf = (text) => [...new URLSearchParams(text.trim().replace(/^\?/, ""))];
 

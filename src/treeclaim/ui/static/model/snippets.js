@@ -6,17 +6,12 @@ import { PARAMETERS } from "./parameters.js";
 import { TraitRule, encoded, pairsOf, readQuery } from "./query.js";
 import { own, pythonString, shellComment, shellWord } from "./texts.js";
 
-/** A command that sends a query, under assumptions if there are some. */
-export function asCurl(query, given = null) {
-  const body = given && shellWord(JSON.stringify({ alternatives: [query], given }));
-  const path = given ? "/treeclaim/candidates" : `/allocation_candidates?${query}`;
-  return [
-    `curl -s -H "X-Auth-Token: $OS_TOKEN"${given ? " -H 'Content-Type: application/json'" : ""}`,
-    `-H ${shellWord(`${VERSION_HEADER}: ${VERSIONS}`)}`,
-    ...given ? [`-d ${body}`] : [],
-    shellWord(`${ENDPOINT}${path}`),
-  ].join(" \\\n  ");
-}
+/** A command that sends a query. */
+export const asCurl = (query) => [
+  'curl -s -H "X-Auth-Token: $OS_TOKEN"',
+  `-H ${shellWord(`${VERSION_HEADER}: ${VERSIONS}`)}`,
+  shellWord(`${ENDPOINT}/allocation_candidates?${query}`),
+].join(" \\\n  ");
 
 export const asPython = (query) => [
   "import os",

@@ -103,9 +103,7 @@ function Shown({ found, assumptions, took, query, rows }) {
     aside=${requests.length > 0 && html`<${BarLegend} hasWanted />`}
     title=${html`<span role="status">
       ${title}<span class="fine"> in ${milliseconds(took)}</span></span>`}>
-    ${assumptions && html`<${Assumptions} rows=${rows} placed=${given?.placed} />
-      <div class="controls">
-        <${Snippets} forms=${{ curl: asCurl(query, assumptions.given) }} /></div>`}
+    <${Assumptions} rows=${rows} placed=${given?.placed} />
     ${requests.length > 0 && html`
       <${Candidates} found=${found} query=${query} made=${assumptions?.made ?? []} />
       ${!assumptions && html`<div class="controls">
@@ -116,8 +114,7 @@ function Shown({ found, assumptions, took, query, rows }) {
     ${(isExplained || !requests.length) && html`
       <${Loaded} what="the explanation"
         load=${(api, signal) => explain(api, query, assumptions?.given, signal)}
-        show=${(value) => value.document && html`
-          <${Explanation} ...${value} query=${query} rows=${rows} />`} />`}
+        show=${(value) => value.document && html`<${Explanation} ...${value} />`} />`}
   <//>`;
 }
 

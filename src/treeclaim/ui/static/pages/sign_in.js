@@ -2,12 +2,13 @@
 /** Asks for the token. */
 
 import { authentication } from "../api/client.js";
-import { strangeIn } from "../api/session.js";
 import { html, useEffect, useRef, useState } from "../components/html.js";
+
+const SENDABLE = "[ -~]*[!-~][ -~]*";
+/* Headers are ASCII (RFC 9110, section 5.5), and browsers throw at most other characters. */
 
 export function SignInPage({ isRefused, onToken }) {
   const [about, setAbout] = useState(null);
-  const [wrong, setWrong] = useState("");
   const field = useRef(null);
   useEffect(() => {
     authentication().then((found) => {
@@ -18,26 +19,18 @@ export function SignInPage({ isRefused, onToken }) {
   }, []);
   const submit = (event) => {
     event.preventDefault();
-    const token = field.current.value.trim();
-    const strange = strangeIn(token);
-    if (strange) {
-      setWrong(`No token has the character “${strange.char}”, which is at place ${strange.place}: `
-        + "tokens are plain ASCII. Nothing was sent.");
-    } else if (!token) setWrong("There are spaces alone in the field. Nothing was sent.");
-    else onToken(token);
+    onToken(field.current.value.trim());
   };
   return html`<section class="sign-in">
     <h1 tabindex="-1">Look at your cloud</h1>
     <p>These pages show what the service's API gives to <em>your</em> token: trees of resource
       providers, how full they are, what fits where, and why something does not.</p>
-    ${wrong && html`<p id="wrong" class="notice failure" role="alert">${wrong}</p>`}
-    ${isRefused && !wrong && html`<p class="notice failure" role="alert">
+    ${isRefused && html`<p class="notice failure" role="alert">
       The server refused this token. It may have expired.</p>`}
     <form onSubmit=${submit}>
       <label for="token">Token</label>
       <input id="token" ref=${field} type="password" autocomplete="off" spellcheck=${false} required
-        aria-invalid=${wrong ? "true" : null} aria-describedby=${wrong ? "wrong" : null}
-        onInput=${() => setWrong("")} />
+        pattern=${SENDABLE} title="A token has letters, digits and signs of ASCII only." />
       <button type="submit" class="primary">Show the cloud</button>
     </form>
     <${Hint} about=${about} />
