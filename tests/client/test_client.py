@@ -71,10 +71,8 @@ def test_unsupported_features_are_refused_before_sending(adapter):
     client = Client(adapter=WithoutExtension(adapter))
     with pytest.raises(
         UnsupportedFeatureError,
-        match=r"can_split needs treeclaim 1\.0, but the server has placement 1\.39 only",
+        match=r"explain needs treeclaim 1\.0, but the server has placement 1\.39 only",
     ):
-        client.candidates("resources=VCPU:1&can_split=VCPU")
-    with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):
         client.explain("resources=VCPU:1")
     assert adapter.sent == []
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.service import client_of, make_application
-from treeclaim.client import CandidateQuery, Flavor, query_of
+from treeclaim.client import Flavor, query_of
 from treeclaim.model.microversions import Feature
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, Repetition, split_name
 
@@ -93,12 +93,6 @@ def test_flavor_can_express_every_parameter(parameter):
         specs = {parameter.name: value}
     parameters = query_of(Flavor(extra_specs=specs)).parameters
     assert (parameter.name, value) in parameters
-
-
-@EACH
-def test_client_derives_the_needs_of_a_parameter(parameter):
-    names = CandidateQuery(((parameter.name, value_of(parameter)),)).extended_names()
-    assert bool(names) == (parameter.since is Feature.EXTENSION)
 
 
 @EACH

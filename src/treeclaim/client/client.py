@@ -221,11 +221,11 @@ class Client:
 
     def candidates(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Return the allocation candidates of a query."""
-        return self._search("GET", f"/allocation_candidates?{query}", [query])
+        return self._document("GET", f"/allocation_candidates?{query}")
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Return the reasons why a query has no candidates (page 97, section 3)."""
-        return self._search("GET", f"/allocation_candidates/explain?{query}", [query])
+        return self._document("GET", f"/allocation_candidates/explain?{query}")
 
     def place(
         self,
@@ -247,8 +247,7 @@ class Client:
             ClientError: if not all can be placed, or one has other allocations already.
         """
         body = {"requests": list(requests), "rules": list(rules), **members}
-        queries = [query for request in requests for query in request["alternatives"]]
-        return self._search("POST", "/treeclaim/placements", queries, body)
+        return self._document("POST", "/treeclaim/placements", body)
 
     def capacity(self, requests: Mapping[str, str], **members: Any) -> dict[str, Any]:
         """Return how many consumers of each of some requests fit (page 98, section 5).
@@ -258,15 +257,10 @@ class Client:
             members: Others of the body: `domains`, `limit`.
         """
         body = {"requests": dict(requests), **members}
-        document = self._search("POST", "/treeclaim/capacity", list(requests.values()), body)
-        return dict(document["capacity"])
+        return dict(self._document("POST", "/treeclaim/capacity", body)["capacity"])
 
-    def _search(
-        self, method: str, path: str, queries: Sequence[str | CandidateQuery], json: Any = None
-    ) -> dict[str, Any]:
-        for query in map(CandidateQuery.of, queries):
-            for name in query.extended_names():
-                self.require_extension(name)
+    def _document(self, method: str, path: str, json: Any = None) -> dict[str, Any]:
+        """Return the answer of a search, with the extension if the server has it."""
         document: dict[str, Any] = self.call(method, path, json, extended=True)
         return document
 

@@ -9,8 +9,7 @@ import orjson
 
 from treeclaim.client.session import escape_url
 from treeclaim.model.flavors import Flavor, parameters_of
-from treeclaim.model.microversions import Feature
-from treeclaim.model.query.parameters import parameter_named
+from treeclaim.model.query.parameters import split_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +36,15 @@ class CandidateQuery:
         """Return the query with one parameter more."""
         return CandidateQuery((*self.parameters, (name, value)))
 
-    def without(self, name: str) -> "CandidateQuery":
-        """Return the query without the parameters of a name."""
-        return CandidateQuery(tuple(pair for pair in self.parameters if pair[0] != name))
+    def without(self, *names: str) -> "CandidateQuery":
+        """Return the query without the parameters of some names, with any suffix."""
+        return CandidateQuery(
+            tuple(pair for pair in self.parameters if split_name(pair[0])[0] not in names)
+        )
 
     def __str__(self) -> str:
         """Write the query string."""
         return "&".join(f"{name}={escape_url(value, '=:,!_')}" for name, value in self.parameters)
-
-    def extended_names(self) -> list[str]:
-        """Return the names of parameters that need the extension."""
-        return [
-            name
-            for name, _ in self.parameters
-            if (parameter := parameter_named(name)) is not None
-            and parameter.since is Feature.EXTENSION
-        ]
 
 
 Request = str | CandidateQuery | Sequence[str | CandidateQuery]
