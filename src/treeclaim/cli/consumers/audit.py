@@ -2,17 +2,19 @@
 """`treeclaim audit` (contract page 99, section 5)."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from treeclaim.cli.command import Cell, CloudLister, Result
+from treeclaim.cli.consumers.allocations import consumer_uuid
 from treeclaim.cli.names import provider_names
 from treeclaim.cli.nova import NOVA
 from treeclaim.cli.output import (
     FAILED,
     CommandError,
     count_text,
+    failures_at,
     is_confirmed,
     object_of,
     text_in,
@@ -21,7 +23,7 @@ from treeclaim.cli.output import (
 from treeclaim.client import Client
 from treeclaim.client.session import in_batches, query_string
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
-from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
+from treeclaim.model.names import UNKNOWN_TYPE
 
 _LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
 """Types of Nova's consumers, and of those in a plain file. Nova claims below the microversion of consumer types, so
@@ -103,23 +105,14 @@ class Audit(CloudLister):
 def _living_in(path: Path) -> dict[str, list[str]]:
     """Read a JSON object of lists by type, or lines each of which is the uuid of a consumer."""
     text = text_in(path)
-    if not text.lstrip().startswith("{"):
-        return dict.fromkeys(_LIVING_TYPES, _uuids(path, text.split()))
-    uuids_of = object_of(path, text)
-    if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
-        raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
-    return {str(name): _uuids(path, map(str, uuids)) for name, uuids in uuids_of.items()}
-
-
-def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
-    """Return uuids in the form of consumers; refuse other texts, which no consumer would match."""
-    uuids = []
-    for text in texts:
-        uuid = normalised_uuid(text)
-        if uuid is None:
-            raise CommandError(f"{path}: {text[:40]!r} is not a uuid")
-        uuids.append(uuid)
-    return uuids
+    if text.lstrip().startswith("{"):
+        uuids_of = object_of(path, text)
+        if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
+            raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
+    else:
+        uuids_of = dict.fromkeys(_LIVING_TYPES, text.split())
+    with failures_at(path, (CommandError,)):
+        return {name: [consumer_uuid(str(uuid)) for uuid in uuids_of[name]] for name in uuids_of}
 
 
 def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

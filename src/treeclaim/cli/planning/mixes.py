@@ -13,12 +13,12 @@ from treeclaim.cli.command import CloudAction, CloudLister, Result
 from treeclaim.cli.output import CommandError, object_of, text_in, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.cli.query_arguments import in_words
-from treeclaim.client import Client, ClientError
-from treeclaim.client.session import escape_url, query_string
+from treeclaim.client import CandidateQuery, Client, ClientError
+from treeclaim.client.session import escape_url
 from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT
 from treeclaim.model.query.parameters import split_name
 
-_NOT_OF_A_MIX = {"order_by", "preferred", "limit", "from_holds"}
+_NOT_OF_A_MIX = ("order_by", "preferred", "limit", "from_holds")
 """Parameters that rank candidates, and do not select them."""
 
 _DEADLINE = "treeclaim.deadline"
@@ -148,14 +148,7 @@ def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
 
 def without_preferences(query: str) -> str:
     """Return a query without the parameters that rank candidates."""
-    return query_string(
-        [
-            (name, value)
-            for name, value in parse_qsl(query, keep_blank_values=True)
-            if split_name(name)[0] not in _NOT_OF_A_MIX
-        ],
-        ":,!*",
-    )
+    return str(CandidateQuery.parsed(query).without(*_NOT_OF_A_MIX))
 
 
 def _resources(query: str) -> str:
