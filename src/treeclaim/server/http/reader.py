@@ -19,10 +19,10 @@ from treeclaim.server.bounds import (
     SCANNED_BYTES,
     TRAILER_BYTES,
 )
-from treeclaim.server.http.head import RequestHead, parse_bytes, read_head
+from treeclaim.server.http.head import RequestHead, read_head
 
 _LINE_END, _END = b"\r\n", b"\r\n\r\n"
-_REQUEST_LINE = b"GET / HTTP/1.1\r\n"
+_REQUEST_LINE = b"GET / HTTP/1.0\r\n"
 
 _SIZE = rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n\0]*)?\r\n"
 """The line before a chunk; extensions are ignored."""
@@ -203,7 +203,7 @@ class RequestReader:
             return
         detail = f"The trailer is longer than {TRAILER_BYTES} bytes or {MOST_HEADERS} headers."
         trailer = yield from self._take_lines(TRAILER_BYTES, MOST_HEADERS, detail)
-        parse_bytes(_REQUEST_LINE + trailer)
+        read_head(_REQUEST_LINE + trailer)
 
 
 def _check_unfinished_line(line: bytearray, has_chunk_before: bool) -> None:  # noqa: FBT001 - a fact
