@@ -13,7 +13,7 @@ from treeclaim.api.resources.allocations.operations import (
     require_sound,
     reshaped_claims,
 )
-from treeclaim.api.resources.inventories.schemas import (
+from treeclaim.api.resources.inventories import (
     all_inventories,
     read_inventory,
     with_class_names,

@@ -28,7 +28,7 @@ from treeclaim.api.protocol.request.bodies import (
     shown_value,
 )
 from treeclaim.api.protocol.request.schemas import Schema, Shape, mapping
-from treeclaim.api.resources.inventories.schemas import FIELDS, InventoryBody
+from treeclaim.api.resources.inventories import FIELDS, InventoryBody
 from treeclaim.model.claim import Omission
 from treeclaim.model.extension.batch import (
     MOST_PROBLEMS,
