@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations in bulk (contract page 99, section 2)."""
+"""Consumers in bulk: /treeclaim/allocations, /treeclaim/holds and /treeclaim/requests (contract pages 99 and 100)."""
 
-from typing import Annotated, Literal
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from treeclaim.api.protocol.operations import Answer, Call, operation
-from treeclaim.api.protocol.request.bodies import ShortText
+from treeclaim.api.protocol.request.bodies import Alternatives, Body, ConsumerKey, ShortText
 from treeclaim.api.protocol.request.query_models import ClassNames, Membership, Time, Uuids
 from treeclaim.api.protocol.request.schemas import HELD, TYPE_NAME, Shape
-from treeclaim.api.resources.allocations import hold_terms
-from treeclaim.api.resources.allocations.operations import KEPT, OWNED
+from treeclaim.api.resources.allocations import hold_terms, kept_requests
+from treeclaim.api.resources.allocations.hold_terms import TermsBody
+from treeclaim.api.resources.allocations.operations import KEPT, OWNED, SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.operations.allocations.holds import change_terms
+from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
 from treeclaim.store.reading.holders import ConsumerDetails, load_details
+from treeclaim.store.reading.holds import HoldFilter, load_hold_page
 
-_KIND = "consumers"
+_CONSUMERS, _HOLDS = "consumers", "holds"
 
 
 class ConsumersQuery(lists.ListQuery):
@@ -35,18 +40,18 @@ class ConsumersQuery(lists.ListQuery):
     created_since: Time | None = None
 
 
-CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
+_CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
 
 
 @operation(
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
-    shows=lists.page_shape(_KIND, CONSUMER),
+    shows=lists.page_shape(_CONSUMERS, _CONSUMER),
     refusals=(lists.unknown_class_refusal("resource_class"),),
 )
 def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
     """List consumers in bulk, with everything that they hold."""
-    consumer_filter = query.to_filter(ConsumerFilter, _KIND)
+    consumer_filter = query.to_filter(ConsumerFilter, _CONSUMERS)
     has_requests = query.include is not None
 
     def read(transaction: ReadTransaction) -> tuple[Page, ConsumerDetails]:
@@ -62,4 +67,85 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
         consumer.update(hold_terms.render_terms(kept, uuid))
         if has_requests:
             consumer["request"] = kept.requests.get(uuid)
-    return lists.page_reply(call, _KIND, consumers, cursor, next_after)
+    return lists.page_reply(call, _CONSUMERS, consumers, cursor, next_after)
+
+
+class HoldListQuery(lists.ListQuery):
+    """Filters of holds."""
+
+    project_id: ShortText | None = None
+    drawable_by: ShortText | None = None
+    provider: Uuids = ()
+    in_tree: Uuids = ()
+    until_before: Time | None = None
+
+
+_MANY: Any = Field(min_length=1, max_length=1_000)
+
+
+class HoldsBody(Body):
+    """Changed terms of holds."""
+
+    holds: Annotated[dict[ConsumerKey, TermsBody], _MANY]
+
+
+class RequestsBody(Body):
+    """The requests of consumers; null to remove one."""
+
+    requests: Annotated[dict[ConsumerKey, Alternatives | None], _MANY]
+
+
+_HOLD: Shape = {
+    "uuid": str,
+    "project_id": str,
+    "user_id": str,
+    "consumer_generation": int,
+    "allocations": HELD,
+    "hold": SHOWN_HOLD,
+}
+
+UPDATED: Shape = {"updated": int, "unknown": [str]}
+"""The number of updated consumers, and the unknown ones."""
+
+
+@operation(
+    "GET /treeclaim/holds",
+    policy="treeclaim:holds:list",
+    shows=lists.page_shape(_HOLDS, _HOLD),
+)
+def list_holds(call: Call, query: HoldListQuery) -> Answer:
+    """List holds, with what they hold and what is drawn from them."""
+    hold_filter = query.to_filter(HoldFilter, _HOLDS)
+    # Read before the snapshot, which therefore has everything up to it.
+    cursor = call.services.store.cursor()
+    holds, next_after = call.services.store.read(load_hold_page, hold_filter)
+    return lists.page_reply(call, _HOLDS, holds, cursor, next_after)
+
+
+@operation(
+    "POST /treeclaim/holds",
+    policy="treeclaim:holds:manage",
+    shows=UPDATED,
+    dated=False,
+)
+def change_holds(call: Call, body: HoldsBody) -> Answer:
+    """Change terms of holds without changing their generations."""
+    changes = {uuid: hold_terms.read_terms(call, hold.terms) for uuid, hold in body.holds.items()}
+    return _update(changes, call.services.store.write(change_terms, changes))
+
+
+@operation(
+    "POST /treeclaim/requests",
+    policy="treeclaim:requests:update",
+    shows=UPDATED,
+    dated=False,
+)
+def keep_requests(call: Call, body: RequestsBody) -> Answer:
+    """Store the requests by which consumers were placed."""
+    named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
+    kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
+    return _update(body.requests, call.services.store.write(keep_requests_for, body.requests))
+
+
+def _update(consumers: Collection[str], unknown: Sequence[str]) -> Answer:
+    return {"updated": len(consumers) - len(unknown), "unknown": list(unknown)}
