@@ -17,7 +17,6 @@ from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
 from treeclaim.model.extension.expressions import read_expression
-from treeclaim.model.extension.order import Order, Preference, Term, TermName
 from treeclaim.model.provider import (
     Condition,
     Consumed,
@@ -29,11 +28,15 @@ from treeclaim.model.provider import (
 from treeclaim.model.request import (
     BodyForm,
     CandidateRequest,
+    Order,
+    Preference,
     ProviderConditions,
     RequestGroup,
     SearchOptions,
     SplitPolicy,
     SubtreeList,
+    Term,
+    TermName,
     ValueList,
 )
 

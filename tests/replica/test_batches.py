@@ -17,9 +17,8 @@ from treeclaim.forest.placing import queries, series
 from treeclaim.forest.placing.queries import Query
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.placing import PlacingRequest
-from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.model.request import CandidateRequest, Order, RequestGroup, Term, TermName
 from treeclaim.replica import Batches, Replica
 from treeclaim.replica import batches as batches_module
 from treeclaim.replica.kept import SlowQuestions

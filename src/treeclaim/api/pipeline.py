@@ -28,7 +28,7 @@ from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.batch import BatchRefusedError
 from treeclaim.model.microversions import NEWEST, Feature, Version
 from treeclaim.model.names import quote_value
-from treeclaim.model.query.errors import InvalidQueryError
+from treeclaim.model.query.value_parsers import InvalidQueryError
 from treeclaim.model.timing import Deadline
 
 _LOG = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Holder, Placing
 from treeclaim.model.microversions import Version
-from treeclaim.model.query.errors import QueryError
+from treeclaim.model.query.value_parsers import QueryError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 

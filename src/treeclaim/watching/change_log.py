@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 
-from treeclaim.model.changes import write_cursor
-from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.model.changes import News, ProviderChange, write_cursor
 from treeclaim.model.parts import Part
 
 

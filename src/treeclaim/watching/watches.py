@@ -10,9 +10,8 @@ from contextlib import suppress
 from time import monotonic
 
 from treeclaim.gate import Gate
-from treeclaim.model.changes import Cursor, write_cursor
+from treeclaim.model.changes import Cursor, News, write_cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
-from treeclaim.model.extension.news import News
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import load_news, load_roots, select_news

@@ -4,9 +4,16 @@
 from dataclasses import replace
 
 from tests.forest.building import answer_of, distinct, forest_of, provider_uuid, record
-from treeclaim.model.extension.order import Order, Preference, Term, TermName
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.model.request import CandidateRequest, RequestGroup, SubtreeList
+from treeclaim.model.request import (
+    CandidateRequest,
+    Order,
+    Preference,
+    RequestGroup,
+    SubtreeList,
+    Term,
+    TermName,
+)
 
 DEVICE = "CUSTOM_DEVICE"
 RACK = "00000000-0000-4000-8000-000000000001"

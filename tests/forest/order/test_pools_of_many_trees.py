@@ -6,9 +6,15 @@ from dataclasses import replace
 import pytest
 
 from tests.forest.building import answer_of, distinct, forest_of, record
-from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.model.request import (
+    CandidateRequest,
+    Order,
+    RequestGroup,
+    SearchOptions,
+    Term,
+    TermName,
+)
 
 RACK = "00000000-0000-4000-8000-000000000001"
 

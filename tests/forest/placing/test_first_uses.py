@@ -5,10 +5,9 @@ from tests.forest.building import forest_of, having, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.explanation import explain_attempt
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.provider import Condition, Effect
-from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.model.request import CandidateRequest, Order, RequestGroup, Term, TermName
 
 CLEANING = Condition("CLEANING", Effect.NO_NEW, on_use=True, began=False)
 

@@ -5,11 +5,10 @@ from tests.forest.building import body_of, forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.model.claim import HoldTerms
-from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.extension.planning import Mix, MixRequest
 from treeclaim.model.provider import Inventory
-from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.model.request import CandidateRequest, Order, RequestGroup, Term, TermName
 
 
 def amount_of(units, order=None):

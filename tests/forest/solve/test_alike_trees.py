@@ -22,9 +22,15 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import relate
-from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.provider import Condition, Effect
-from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.model.request import (
+    CandidateRequest,
+    Order,
+    RequestGroup,
+    SearchOptions,
+    Term,
+    TermName,
+)
 
 
 def related(world, request, budget=UNBOUNDED):

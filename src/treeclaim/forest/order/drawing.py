@@ -22,7 +22,7 @@ from treeclaim.forest.solve.stage import stage_of
 from treeclaim.forest.split.divisions import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Integers, Trees
-from treeclaim.model.extension.order import Order
+from treeclaim.model.request import Order
 
 _ROWS = 1024
 """Partial candidates that are extended together while a tree is drawn."""

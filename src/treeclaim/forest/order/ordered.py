@@ -32,7 +32,7 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.solve.tree_kinds import TreeKinds
 from treeclaim.forest.table.columns import Mask, Rows, Trees
-from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
+from treeclaim.model.request import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
 
 FIRST_BEST_TREES = 16
 """Trees that are staged together at first, those with the highest ceilings; then twice as many."""

@@ -29,7 +29,7 @@ from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Rows
-from treeclaim.model.extension.order import DECIMALS, Order, TermName
+from treeclaim.model.request import DECIMALS, Order, TermName
 
 
 class KeepTerm(TermScorer):

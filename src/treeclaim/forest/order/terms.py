@@ -28,8 +28,8 @@ from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.tree_kinds import relatives_of
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.order import Preference
 from treeclaim.model.provider import AttributeKind
+from treeclaim.model.request import Preference
 
 
 class _FilledTerm(TermScorer):

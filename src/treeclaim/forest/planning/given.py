@@ -22,7 +22,7 @@ from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundErr
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import ProviderRecord
-from treeclaim.model.query.errors import QueryError
+from treeclaim.model.query.value_parsers import QueryError
 
 _MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
 """Namespace of the uuids of consumers that are placed only for a call."""

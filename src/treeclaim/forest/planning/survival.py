@@ -33,10 +33,9 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, add_held, with_free
 from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import SearchGivenUpError
-from treeclaim.model.extension.order import TermName
 from treeclaim.model.extension.planning import Failures
 from treeclaim.model.names import UNKNOWN_TYPE
-from treeclaim.model.request import CandidateRequest
+from treeclaim.model.request import CandidateRequest, TermName
 
 _QUERY_BYTES = 64_000_000
 """Bytes of queries that are kept from one domain to the next; beyond that they are made anew."""

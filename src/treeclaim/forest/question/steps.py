@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.question.slots import SlotComparison, compared_with
-from treeclaim.model.extension.order import Order, TermName
-from treeclaim.model.request import NO_GROUP
+from treeclaim.model.request import NO_GROUP, Order, TermName
 
 if TYPE_CHECKING:
     from treeclaim.forest.question.plan import Plan

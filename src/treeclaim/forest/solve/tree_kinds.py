@@ -22,7 +22,7 @@ from treeclaim.forest.feasibility.joint_feasibility import MANY_COMBINATIONS
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees, expand_ranges
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.order import TermName
+from treeclaim.model.request import TermName
 
 _KINDS_TRIED = 256
 """Kinds of trees after which as many other trees must be alike for the kinds to be worth their cost."""

@@ -9,16 +9,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query import extension
-from treeclaim.model.query.errors import (
-    InvalidQueryError,
-)
-from treeclaim.model.query.order import parse_order, parse_preferences
+from treeclaim.model.query.extension import parse_order, parse_preferences
 from treeclaim.model.query.parameters import split_name
 from treeclaim.model.query.value_parsers import (
+    InvalidQueryError,
     invalid_query,
     parse_member_of,
     parse_required,
@@ -28,6 +25,7 @@ from treeclaim.model.query.value_parsers import (
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,
+    Preference,
     ProviderConditions,
     RequestGroup,
     SplitPolicy,

@@ -1,15 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses values that several queries share (contract pages 20 and 90).
+"""Parses values that several queries share (contract pages 20 and 90); the errors of queries.
 
 Every function raises `InvalidQueryError` with the contract's phrase.
 """
 
 from collections.abc import Sequence, Sized
 
+from treeclaim.model.errors import InvalidValueError, TreeclaimError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid, quote_value
-from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.request import ProviderConditions
+
+
+class InvalidQueryError(InvalidValueError):
+    """A query cannot be parsed.
+
+    Attributes:
+        text: The contract's phrase.
+        code: Last word of the error code: `bad_value`, `missing_value` or `duplicate_key`; empty without a code.
+        parameter: Name of the wrong parameter; empty where the phrase is not about a single one.
+    """
+
+    message = "{text}"
+    text: str
+    code: str = ""
+    parameter: str = ""
+
+
+def unusable_parameter(parameter: str, problem: str) -> InvalidQueryError:
+    """Return the error for a value that a parameter of the extension must not have."""
+    text = f"Invalid query string parameters: '{parameter}' cannot be used like this: {problem}"
+    return InvalidQueryError(text, "bad_value", parameter)
+
+
+def repeated_parameter(parameter: str) -> InvalidQueryError:
+    """Return the error for a parameter that may occur once only."""
+    text = f"Query parameter {parameter!r} may be specified only once."
+    return InvalidQueryError(text, "duplicate_key", parameter)
+
+
+class QueryError(InvalidValueError):
+    """A query of a call has a name that does not exist.
+
+    Attributes:
+        where: Position of the query in the call.
+        error: The fault of the query.
+    """
+
+    message = "{where}: {error}"
+    where: str
+    error: TreeclaimError
+
 
 _LONGEST_AMOUNT = 1_000
 """Characters. Amounts beyond 64 bits fit nowhere, but are answered (page 90, note N6); Python writes

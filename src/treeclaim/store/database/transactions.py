@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Executable, text
 from sqlalchemy.engine import Connection, CursorResult
 
-from treeclaim.model.changes import Cursor, UsageChange
-from treeclaim.model.extension.news import ProviderEffect
+from treeclaim.model.changes import Cursor, ProviderEffect, UsageChange
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.model.timing import LOCKS, STATEMENTS, Stages, has_passed
 from treeclaim.store.database.compiled import CompiledStatement, Values, compile_text

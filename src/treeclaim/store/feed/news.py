@@ -10,8 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.changes import Cursor
-from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.model.changes import Cursor, News, ProviderChange
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER

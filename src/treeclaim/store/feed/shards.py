@@ -22,8 +22,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from treeclaim.model.changes import Cursor
-from treeclaim.model.extension.news import ProviderEffect
+from treeclaim.model.changes import Cursor, ProviderEffect
 from treeclaim.model.parts import EVERYTHING
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.driver import DriverStatement

@@ -10,7 +10,7 @@ from typing import Any
 from treeclaim.model import errors as model
 from treeclaim.model.extension import batch
 from treeclaim.model.extension import errors as extension
-from treeclaim.model.query import errors as query
+from treeclaim.model.query import value_parsers as query
 
 UNDEFINED = "placement.undefined_code"
 INVENTORY_IN_USE = "placement.inventory.inuse"

@@ -25,7 +25,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.batch import EntryFault
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import one_line
-from treeclaim.model.query.errors import QueryError
+from treeclaim.model.query.value_parsers import QueryError
 from treeclaim.replica import Replica
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")

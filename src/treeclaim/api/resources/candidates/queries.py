@@ -15,10 +15,9 @@ from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.planning import Mix, MixRequest, is_mix_name
 from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.names import quote_value
-from treeclaim.model.query.errors import InvalidQueryError, QueryError
-from treeclaim.model.query.order import with_mixes
+from treeclaim.model.query.extension import with_mixes
 from treeclaim.model.query.parser import parse_query, require_few_groups
-from treeclaim.model.query.value_parsers import invalid_query
+from treeclaim.model.query.value_parsers import InvalidQueryError, QueryError, invalid_query
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Arrival
 from treeclaim.store.database.transactions import chunks

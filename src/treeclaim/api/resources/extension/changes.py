@@ -15,9 +15,14 @@ from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
 from treeclaim.api.protocol.request.schemas import Shape
-from treeclaim.model.changes import LONGEST_CURSOR, Cursor, UnreadableCursorError, read_cursor
+from treeclaim.model.changes import (
+    LONGEST_CURSOR,
+    Cursor,
+    News,
+    UnreadableCursorError,
+    read_cursor,
+)
 from treeclaim.model.errors import OverloadedError
-from treeclaim.model.extension.news import News
 from treeclaim.model.names import quote_value
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction

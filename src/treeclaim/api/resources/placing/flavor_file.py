@@ -11,7 +11,7 @@ from treeclaim.api.protocol.request.bodies import Body, BodyReader
 from treeclaim.api.resources.candidates.queries import parse_request
 from treeclaim.api.resources.placing.operations import NamedQueries
 from treeclaim.model.microversions import NEWEST
-from treeclaim.model.query.errors import InvalidQueryError
+from treeclaim.model.query.value_parsers import InvalidQueryError
 from treeclaim.model.request import CandidateRequest
 
 _MOST_BYTES = 1 << 20
