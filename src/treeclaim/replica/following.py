@@ -112,7 +112,7 @@ class Follower:
             return holds.read(transaction)
 
         held = self._store.read(read)
-        return self.forest.holding(held)
+        return self.forest.viewed(held=held)
 
     def picture(self) -> FollowedForest:
         """Return the Forest for other followers, with the columns of every search, which forked processes share."""

@@ -159,7 +159,7 @@ class Question:
         """Return the question with its holds as a part that is read while the child waits."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-            return self.work(forest.holding(next(parts)), parts, budget)
+            return self.work(forest.viewed(held=next(parts)), parts, budget)
 
         def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
             yield self.holds.read(transaction)

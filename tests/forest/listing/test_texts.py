@@ -33,4 +33,4 @@ def test_cached_texts_are_evicted_within_the_limit(monkeypatch):
     for first in range(0, 300, 10):
         rows = select_rows(forest, ProviderQuery())[first : first + 10]
         kept.joined(forest, rows, INCLUDABLE)
-        assert kept._bytes < 20_000 + 10 * 1_000
+        assert kept.nbytes < 20_000 + 10 * 1_000

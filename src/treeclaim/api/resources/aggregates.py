@@ -61,7 +61,9 @@ def list_aggregates(call: Call) -> Answer:
     """Show the aggregates of a resource provider (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        return _document(call, forest.aggregates(row), forest.provider(row).generation)
+        return _document(
+            call, list(forest.linked(parts.AGGREGATES.name, row)), forest.provider(row).generation
+        )
 
 
 @operation(

@@ -24,7 +24,7 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
 )
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.parts import AGGREGATES, CONDITIONS, TRAITS
 from treeclaim.model.provider import AttributeKind, Condition, Effect
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
@@ -76,7 +76,7 @@ def with_any_trait(forest: Forest, names: Collection[str]) -> Mask:
 
     def made() -> Mask:
         traits = forest.catalogue.traits
-        mask = forest.trait_links.mask(traits[name].id for name in names)
+        mask = forest.links[TRAITS.name].mask(traits[name].id for name in names)
         mask &= forest.alive.values
         return mask
 
@@ -160,7 +160,7 @@ def _named_roots(forest: Forest, uuids: Iterable[str]) -> Rows:
 
 def _are_members(forest: Forest, aggregates: Sequence[Collection[str]], rows: Rows) -> Mask:
     """Return which of some rows are themselves in one aggregate at least of each set."""
-    masks = [forest.aggregate_links.mask(names)[rows] for names in aggregates]
+    masks = [forest.links[AGGREGATES.name].mask(names)[rows] for names in aggregates]
     are_members: Mask = np.logical_and.reduce(masks)
     return are_members
 
@@ -178,7 +178,9 @@ _JUDGES: Mapping[str, Callable[[Forest, Any, Rows], Mask]] = {
     ),
     "forbidden": lambda forest, names, rows: ~with_any_trait(forest, names)[rows],
     "member_of": _are_members,
-    "forbidden_aggregates": lambda forest, names, rows: ~forest.aggregate_links.mask(names)[rows],
+    "forbidden_aggregates": lambda forest, names, rows: (
+        ~forest.links[AGGREGATES.name].mask(names)[rows]
+    ),
 }
 """Functions that return which rows meet a condition themselves, given its value, by field of `ProviderConditions`."""
 

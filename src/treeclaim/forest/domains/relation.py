@@ -28,6 +28,7 @@ from treeclaim.forest.table.columns import (
     merge_rows,
 )
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.parts import AGGREGATES
 from treeclaim.model.request import NO_GROUP, STRICT, Leniency, ProviderConditions, RequestGroup
 
 
@@ -313,7 +314,7 @@ def _lent_keys(forest: Forest, lent: Rows) -> Rows:
     keys = [np.empty(0, dtype=np.int64)]
     ranks = order.rank(lent).tolist()
     for row, rank in zip(lent.tolist(), ranks, strict=True):
-        for aggregate in forest.aggregates(row):
+        for aggregate in forest.linked(AGGREGATES.name, row):
             if aggregate not in trees_of:
                 trees_of[aggregate] = order.tree[forest.rows_in_aggregate(aggregate)]
             keys.append(trees_of[aggregate] * order.span + rank)

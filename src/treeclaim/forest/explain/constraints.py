@@ -344,7 +344,7 @@ def _reduced_group(
 
 
 def essence_of(request: CandidateRequest) -> Hashable:
-    """Return a key that differs for requests with different matching trees.
+    """Return a key that differs for reduced requests with different matching trees.
 
     Equal groups are interchangeable unless something names them. Where nothing
     binds groups together, a repeated group changes nothing.
@@ -353,27 +353,14 @@ def essence_of(request: CandidateRequest) -> Hashable:
         suffix for listed in request.same_subtree for suffix in (*listed.inside, *listed.outside)
     }
     named.update(suffix for compared in request.values for suffix in compared.suffixes)
-    everybody = {group.suffix for group in request.groups if group.suffix != NO_GROUP}
-    if request.isolated != everybody:
+    suffixes = {group.suffix for group in request.groups} - {NO_GROUP}
+    if request.isolated != suffixes:
         named |= request.isolated
-    group_keys = [
-        (
-            group.suffix if group.suffix in named or group.suffix == NO_GROUP else "_",
-            tuple(group.resources.items()),
-            tuple(group.leniency.items()),
-            group.conditions,
-        )
+    groups = [
+        replace(group, suffix="_") if group.suffix in suffixes - named else group
         for group in request.groups
     ]
-    lists = (*request.same_subtree, *request.values)
-    is_bound = request.sums_groups or request.isolated or lists
-    counts = Counter(group_keys) if is_bound else dict.fromkeys(group_keys, 1)
-    return (
-        frozenset(counts.items()),
-        request.root,
-        frozenset(lists),
-        request.isolated & named,
-        bool(request.isolated),
-        request.can_split,
-        request.sums_groups,
-    )
+    is_bound = request.sums_groups or request.isolated or request.same_subtree or request.values
+    counts = Counter(groups) if is_bound else dict.fromkeys(groups, 1)
+    without_groups = replace(request, groups=(), isolated=request.isolated & named)
+    return frozenset(counts.items()), without_groups, bool(request.isolated)

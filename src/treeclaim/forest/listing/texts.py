@@ -13,13 +13,13 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from treeclaim.forest.listing.selection import provider_list
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.texts import StampedTexts
 from treeclaim.model.parts import (
     ATTRIBUTES,
     CONDITIONS,
@@ -79,19 +79,30 @@ class ListingTexts:
 
     def __init__(self) -> None:
         self._names_given = 0
-        self._clear()
+        self._texts = StampedTexts[tuple[bytes, ...]]()
+        self._shared: dict[object, bytes] = {}
+        self._shared_bytes = 0
 
     def _clear(self) -> None:
-        self._stamps: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._texts: dict[int, tuple[bytes, ...]] = {}
-        self._shared: dict[object, bytes] = {}
-        self._bytes = 0
+        self._texts.clear()
+        self._shared.clear()
+        self._shared_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all texts, as far as they count."""
+        return self._texts.nbytes + self._shared_bytes
 
     def stale(self, forest: Forest, rows: Rows) -> Rows:
         """Return those of some rows that are not written yet, or have changed since."""
-        self._follow(forest)
-        stale: Rows = rows[self._stamps[forest.handle.values[rows]] != forest.stamp.values[rows]]
-        return stale
+        return rows[self._find(forest, rows)[1]]
+
+    def _find(self, forest: Forest, rows: Rows) -> tuple[list[tuple[bytes, ...]], list[int]]:
+        """Return the texts of some rows, and the positions of those that are stale; forget all if names have changed."""
+        if forest.names_given != self._names_given:
+            self._clear()
+            self._names_given = forest.names_given
+        return self._texts.find(forest.handle.values[rows], forest.stamp.values[rows])
 
     def joined(self, forest: Forest, rows: Rows, include: Iterable[str]) -> bytes:
         """Return the JSON of some providers, separated by commas, with what is to be included."""
@@ -100,18 +111,18 @@ class ListingTexts:
     def each(self, forest: Forest, rows: Rows, include: Iterable[str]) -> list[bytes]:
         """Return the JSON of each of some providers without the closing brace."""
         # Preparing may forget all, to make room; the second time there is room.
-        while len(missing := self.stale(forest, rows)):
-            self.prepare(forest, missing)
-        texts = map(self._texts.__getitem__, forest.handle.values[rows].tolist())
+        texts, stale = self._find(forest, rows)
+        while stale:
+            self.prepare(forest, rows[stale])
+            texts, stale = self._find(forest, rows)
         return list(map(b"".join, map(_chosen(include), texts)))
 
     def prepare(self, forest: Forest, rows: Rows) -> None:
         """Write some rows."""
         if not len(rows):
             return
-        if self._bytes > _MOST_BYTES:
+        if self.nbytes > _MOST_BYTES:
             self._clear()
-            self._follow(forest)
         held = list(_held(forest, rows))
         written = zip(
             _heads(forest, rows),
@@ -122,22 +133,9 @@ class ListingTexts:
             self._write_links(forest, rows, CONDITIONS),
             strict=True,
         )
-        handles = forest.handle.values[rows]
-        for handle, texts in zip(handles.tolist(), written, strict=True):
-            self._texts[handle] = texts
-            self._bytes += _ROW_BYTES + len(texts[0]) + len(texts[2])
-        self._stamps[handles] = forest.stamp.values[rows]
-
-    def _follow(self, forest: Forest) -> None:
-        """Have a place for each handle; forget all where names may have changed."""
-        if forest.names_given != self._names_given:
-            self._clear()
-            self._names_given = forest.names_given
-        if forest.handle_count > len(self._stamps):
-            # Zeros take no memory, and no time, until they are written.
-            stamps = np.zeros(2 * forest.handle_count, dtype=np.int64)
-            stamps[: len(self._stamps)] = self._stamps
-            self._stamps = stamps
+        handles, stamps = forest.handle.values[rows], forest.stamp.values[rows]
+        for handle, stamp, texts in zip(handles.tolist(), stamps.tolist(), written, strict=True):
+            self._texts.keep(handle, stamp, texts, _ROW_BYTES + len(texts[0]) + len(texts[2]))
 
     def _inventories(
         self, forest: Forest, rows: Rows, held: Iterable[_ClassInventories]
@@ -167,7 +165,7 @@ class ListingTexts:
             self._shared[stock, consumes] = text
             if consumes:
                 # They name providers, so most of them are different.
-                self._bytes += len(text)
+                self._shared_bytes += len(text)
         return text
 
     def _write_links(self, forest: Forest, rows: Rows, part: ProviderPart[Any]) -> list[bytes]:
@@ -191,7 +189,7 @@ class ListingTexts:
         for attributes in forest.attributes_of_each(rows):
             text = b',"%b":%b' % (ATTRIBUTES.name.encode(), orjson.dumps(attributes))
             if text not in self._shared:
-                self._bytes += len(text)
+                self._shared_bytes += len(text)
             texts.append(self._once(text))
         return texts
 

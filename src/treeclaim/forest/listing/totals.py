@@ -27,6 +27,7 @@ from treeclaim.forest.table.columns import (
 )
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held, held_by_class
+from treeclaim.model.parts import AGGREGATES, TRAITS
 
 
 class By(StrEnum):
@@ -77,7 +78,7 @@ def groups_of(
     if by is By.TREE:
         return _trees(forest, rows, int(after or 0), limit)
     if by is By.TRAIT:
-        lists = forest.trait_links.lists()
+        lists = forest.links[TRAITS.name].lists()
         traits = forest.catalogue.traits
         names = sorted(
             name for name, trait in traits.items() if name > after and trait.id in lists
@@ -85,7 +86,7 @@ def groups_of(
         group, members = _flat([lists[traits[name].id] for name in names])
         group, at = _passing(rows, group, members)
         return _page(group, at, [(None, name) for name in names], names, limit)
-    lists_by_uuid = forest.aggregate_links.lists()
+    lists_by_uuid = forest.links[AGGREGATES.name].lists()
     uuids = sorted(
         uuid for uuid in lists_by_uuid if uuid > after and (among is None or uuid in among)
     )
@@ -160,6 +161,8 @@ Units = npt.NDArray[np.int64]
 SUMS = ("total", "reserved", "capacity", "used", "free", "largest_free", "providers")
 """Sums of a class, in the order of the response. `held` follows."""
 
+_SUMMED = ("total", "reserved", "capacity", "used", "free", "held")
+
 Totals = dict[str, dict[str, int]]
 """Sums by name of the resource class, in order of the classes' ids."""
 
@@ -185,42 +188,18 @@ class InventoryAmounts:
             held: Held amounts.
             classes: Names of the classes wanted, which exist; None for all.
         """
-        self._names: list[str] = []
-        inventories: list[tuple[ClassInventories, Rows, Rows]] = []
-        held_parts = [np.empty(0, dtype=np.int64)]
-        held_amounts = held_by_class(forest, held)
-        for name, class_id, columns in _classes(forest, rows, classes):
-            at, indices = columns.among(rows)
-            if len(at):
-                self._names.append(name)
-                inventories.append((columns, at, indices))
-                held_by_row = np.zeros(forest.row_count, dtype=np.int64)
-                if class_id in held_amounts:
-                    held_rows, units = held_amounts[class_id]
-                    held_by_row[held_rows] = units
-                held_parts.append(held_by_row[rows[at]])
-        nothing = np.empty(0, dtype=np.int64)
-        counts = [len(at) for _, at, _ in inventories]
+        columns = _inventory_columns(forest, rows, held, classes)
         self._count = len(rows)
+        self._names = [name for name, _, _ in columns]
         # The number of the class of each inventory, and the index of its provider among the rows.
-        self._class: Integers = np.repeat(np.arange(len(inventories)), counts)
-        self._at: Integers = np.concatenate([nothing, *(at for _, at, _ in inventories)])
-
-        def joined(column: str) -> Units:
-            parts = [
-                getattr(columns, column).values[indices] for columns, _, indices in inventories
-            ]
-            return np.concatenate([nothing, *parts])
-
-        free, used = joined("free"), joined("used")
+        self._class: Integers = np.repeat(
+            np.arange(len(columns)), [len(at) for _, at, _ in columns]
+        )
+        nothing = np.empty(0, dtype=np.int64)
+        self._at: Integers = np.concatenate([nothing, *(at for _, at, _ in columns)])
         self._summed: dict[str, Units] = {
-            "total": joined("total"),
-            "reserved": joined("reserved"),
-            # Truncating a capacity in the columns loses less than the answer shows.
-            "capacity": np.maximum(free + used, 0),
-            "used": used,
-            "free": np.maximum(free, 0),
-            "held": np.concatenate(held_parts),
+            name: np.concatenate([nothing, *(amounts[name] for _, _, amounts in columns)])
+            for name in _SUMMED
         }
 
     def totals(self) -> Totals:
@@ -272,6 +251,33 @@ class InventoryAmounts:
         columns = zip(*(sums[name] for name in names), strict=True)
         for distinct_key, values in zip(distinct_keys.tolist(), columns, strict=True):
             yield distinct_key, dict(zip(names, values, strict=True))
+
+
+def _inventory_columns(
+    forest: Forest, rows: Rows, held: Held, classes: Iterable[str] | None
+) -> list[tuple[str, Rows, dict[str, Units]]]:
+    """Return for each class its name, the indices of the rows that have an inventory, and the amounts of these."""
+    inventories = []
+    held_amounts = held_by_class(forest, held)
+    for name, class_id, columns in _classes(forest, rows, classes):
+        at, indices = columns.among(rows)
+        if len(at):
+            held_by_row = np.zeros(forest.row_count, dtype=np.int64)
+            if class_id in held_amounts:
+                held_rows, units = held_amounts[class_id]
+                held_by_row[held_rows] = units
+            free, used = columns.free.values[indices], columns.used.values[indices]
+            amounts = {
+                "total": columns.total.values[indices],
+                "reserved": columns.reserved.values[indices],
+                # Truncating a capacity in the columns loses less than the answer shows.
+                "capacity": np.maximum(free + used, 0),
+                "used": used,
+                "free": np.maximum(free, 0),
+                "held": held_by_row[rows[at]],
+            }
+            inventories.append((name, at, amounts))
+    return inventories
 
 
 def _classes(

@@ -208,7 +208,7 @@ class Placer:
         strict = [rule for rule in rules if rule.concerns(number) and not rule.rule.soft]
         request = self.placing.requests[number]
         query = room.pool(request).query(request.alternatives[0])
-        forest = query.forest.holding(room.held(request.from_holds))
+        forest = query.forest.viewed(held=room.held(request.from_holds))
         return forest, strict, self._eligible_domains(number, strict)
 
     def _rule_states(self, domain: int | None) -> list[RuleState]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Forest in which room is taken for consumers that are not written yet."""
 
-import copy
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -30,8 +29,7 @@ class Scratch:
 
     def __init__(self, forest: Forest) -> None:
         """Begin with the amounts that are used now in a Forest, which is not changed."""
-        self.forest = copy.copy(forest)
-        self.forest.classes = dict(forest.classes)
+        self.forest = forest.viewed(classes=dict(forest.classes))
         self.moment = 0
         self.taken_at: Integers = np.zeros(len(forest.order.roots), dtype=np.int64)
         self.followed_at: Integers = np.zeros_like(self.taken_at)

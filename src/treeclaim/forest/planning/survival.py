@@ -212,7 +212,7 @@ class _Survey:
                 lent = held.of_holds(trials.forest, self._call.from_holds)
                 held = HeldAmounts({}, add_held(held.everywhere, lent, -1))
             return explain_with_rules(
-                trials.forest.holding(held),
+                trials.forest.viewed(held=held),
                 self._consumers[first].requests[0],
                 trials.rules.get(first, ()),
                 self._budget,

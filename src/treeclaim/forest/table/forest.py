@@ -35,7 +35,7 @@ from treeclaim.forest.table.columns import (
 )
 from treeclaim.forest.table.compaction import Compaction, is_too_large
 from treeclaim.forest.table.consumption import Use
-from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
+from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.forest.table.order import MOST_TREES_EDITED, Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ROWS_COPIED_TOGETHER, ProviderTable
 from treeclaim.forest.table.register import Register
@@ -345,36 +345,28 @@ class Forest(ProviderTable):
 
     # -- views -----------------------------------------------------------------------------
 
-    def holding(self, held: HeldAmounts) -> "Forest":
-        """Return the same Forest for a question about what holds have."""
+    def viewed(self, **attributes: Any) -> "Forest":
+        """Return the same Forest with other attributes, to be searched at once."""
         self.prepare()
-        forest_copy = copy.copy(self)
-        forest_copy.held = held
-        return forest_copy
+        view = copy.copy(self)
+        vars(view).update(attributes)
+        return view
 
     def emptied(self) -> "Forest":
         """Return the same providers as if nothing were allocated, to be searched at once.
 
         No condition counts in it (contract page 102, section 3).
         """
-        forest_copy = copy.copy(self)
-        forest_copy.overlooks_conditions = True
-        forest_copy.classes = {
-            number: columns.emptied() for number, columns in self.classes.items()
-        }
-        return forest_copy
+        classes = {number: columns.emptied() for number, columns in self.classes.items()}
+        return self.viewed(overlooks_conditions=True, classes=classes)
 
     def without_units(self) -> "Forest":
         """Return the same Forest as if inventories gave any amount that is free.
 
         What is used and free is the same as in this one, whatever is written there.
         """
-        forest_copy = copy.copy(self)
-        forest_copy.overlooks_units = True
-        forest_copy.classes = {
-            number: columns.without_units() for number, columns in self.classes.items()
-        }
-        return forest_copy
+        classes = {number: columns.without_units() for number, columns in self.classes.items()}
+        return self.viewed(overlooks_units=True, classes=classes)
 
     def without_trees(self, trees: Mask) -> "Forest":
         """Return the same Forest as if some trees did not exist, to be searched at once."""

@@ -6,7 +6,6 @@ free are subtracted there, in a copy of the columns concerned; the texts of summ
 those of the Forest itself, and show the amounts as used.
 """
 
-import copy
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -123,11 +122,9 @@ def held_with_consumed(forest: "Forest", held: Held) -> Held:
 
 def without(forest: "Forest", held: Held) -> "Forest":
     """Return a Forest in which held amounts, which include what they consume, are free, to be searched at once."""
-    forest.prepare()
-    forest_copy = copy.copy(forest)
-    forest_copy.classes = dict(forest.classes)
+    classes = dict(forest.classes)
     for class_id, (rows, amounts) in held_by_class(forest, held).items():
-        columns = forest_copy.classes[class_id] = forest.classes[class_id].changeable()
+        columns = classes[class_id] = forest.classes[class_id].changeable()
         has, indices = columns.indices_of(rows)
         columns.use_each(indices, -amounts[has])
-    return forest_copy
+    return forest.viewed(classes=classes)

@@ -106,23 +106,9 @@ class ProviderTable:
         self.attributes = AttributeColumns()
 
     @property
-    def trait_links(self) -> Memberships[int]:
-        """Return which rows have which traits, by their ids."""
-        return self.links[TRAITS.name]
-
-    @property
-    def aggregate_links(self) -> Memberships[str]:
-        """Return which rows are in which aggregates, by their uuids."""
-        return self.links[AGGREGATES.name]
-
-    @property
     def row_count(self) -> int:
         """Return the number of rows, dead ones included."""
         return len(self.id)
-
-    def class_ids_of(self, row: int) -> tuple[int, ...]:
-        """Return the ids of the classes that a row has inventories of, ascending."""
-        return self.linked(INVENTORIES.name, row)
 
     def linked(self, part: str, row: int) -> tuple[Any, ...]:
         """Return what a row has of a part, by the part's name, ascending; see `Holdings.lists`."""
@@ -131,7 +117,8 @@ class ProviderTable:
     def inventory_indices(self, row: int) -> list[tuple[int, int]]:
         """Return where a row's inventories are: class id and index, in order of class id."""
         return [
-            (class_id, self.classes[class_id].index_of(row)) for class_id in self.class_ids_of(row)
+            (class_id, self.classes[class_id].index_of(row))
+            for class_id in self.linked(INVENTORIES.name, row)
         ]
 
     def has_shape_of(self, row: int, attributes: Attributes, record: ProviderRecord) -> bool:
@@ -145,7 +132,7 @@ class ProviderTable:
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and all(self.linked(name, row) == record.links.get(name, ()) for name in self.links)
             and same_attributes(attributes, record.attributes)
-            and self.class_ids_of(row)
+            and self.linked(INVENTORIES.name, row)
             == tuple(inventory.class_id for inventory in record.inventories)
             and self._consumes_as(row, record)
         )
@@ -205,10 +192,6 @@ class ProviderTable:
     def names(self, rows: Sequence[int] | Rows) -> list[str]:
         """Return the names of some rows."""
         return [self.holdings.names[handle] for handle in self.handle.values[rows].tolist()]
-
-    def aggregates(self, row: int) -> list[str]:
-        """Return the aggregates of a row."""
-        return list(self.linked(AGGREGATES.name, row))
 
     def attributes_of(self, row: int) -> dict[str, AttributeValue]:
         """Return the attributes of a row."""

@@ -9,7 +9,7 @@ the trees of the last answer, as questions in a row often match the same trees.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import orjson
@@ -36,7 +36,11 @@ _FULL = BodyForm()
 _ORJSON_BITS = 64
 
 
-class StampedTexts:
+Text = TypeVar("Text")
+"""A text, or its parts."""
+
+
+class StampedTexts(Generic[Text]):
     """Texts by handle, each with the stamp of the values that it shows; 0 for a text that is unknown.
 
     Attributes:
@@ -54,7 +58,7 @@ class StampedTexts:
         self._texts.values[:] = None
         self._stamps.values[:] = self._sizes.values[:] = self.nbytes = 0
 
-    def find(self, handles: Integers, stamps: Integers) -> tuple[list[bytes], list[int]]:
+    def find(self, handles: Integers, stamps: Integers) -> tuple[list[Text], list[int]]:
         """Return the texts of some handles, and the positions of those that are not valid."""
         missing = int(handles.max(initial=-1)) + 1 - len(self._texts)
         if missing > 0:
@@ -64,7 +68,7 @@ class StampedTexts:
         stale = np.flatnonzero(self._stamps.values[handles] != stamps)
         return self._texts.values[handles].tolist(), stale.tolist()
 
-    def keep(self, handle: int, stamp: int, text: bytes, size: int) -> None:
+    def keep(self, handle: int, stamp: int, text: Text, size: int) -> None:
         """Keep a text, of which so many bytes count."""
         self.nbytes += size - int(self._sizes.values[handle])
         self._texts.values[handle] = text
@@ -87,8 +91,8 @@ class SummaryTexts:
         """Begin with no texts of a table, given a function that writes the text of a row."""
         self._table = table
         self._write = write
-        self.providers = StampedTexts()
-        self.trees = StampedTexts()
+        self.providers = StampedTexts[bytes]()
+        self.trees = StampedTexts[bytes]()
         self._last: tuple[bytes, bytes] = b"", b""
 
     def forget_all(self) -> None:

@@ -25,6 +25,7 @@ from treeclaim.forest.table.order import Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
 from treeclaim.forest.table.register import Register
 from treeclaim.model.changes import UsageChange
+from treeclaim.model.parts import INVENTORIES
 from treeclaim.model.provider import Consumed, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
 
@@ -103,7 +104,7 @@ class InPlaceWriter:
     def _count_consumed(self, changes: Mapping[int, UsageChange]) -> None:
         """Count what is consumed by what claims changed, by row."""
         for row, change in changes.items():
-            for class_id in change.used.keys() & set(self.table.class_ids_of(row)):
+            for class_id in change.used.keys() & set(self.table.linked(INVENTORIES.name, row)):
                 index = self.table.classes[class_id].index_of(row)
                 for use in self.table.uses_of(class_id, index):
                     self._consume(row, use, change.used[class_id])

@@ -165,7 +165,7 @@ def columns_of(forest):
         },
         "aggregates": {
             name: [uuids[row] for row in forest.rows_in_aggregate(name)]
-            for name in forest.aggregate_links.lists()
+            for name in forest.links["aggregates"].lists()
         },
         "found": [
             forest.row_of(uuids[row]) == forest.row_of_name(name) == row
