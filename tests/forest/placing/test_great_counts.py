@@ -7,6 +7,7 @@ from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.model.provider import MAXIMUM_INTEGER
 
@@ -66,3 +67,13 @@ def test_counts_below_the_greatest_number_are_exact():
     )
     each = (MAXIMUM_INTEGER * 10**6 - 7) // 1_000_001
     assert (result["fits"], result["at_most"]) == (3 * each, 3 * each)
+
+
+def test_explanation_shows_no_greater_number():
+    request = candidate_request(Request((Group("", {"VCPU": 2**70}),)))
+    explanation = explain_request(forest_of(one_tree()), request, Focus())
+    (step,) = explanation["funnel"]
+    assert step["detail"] == {"resource_class": "VCPU", "requested": GREATEST}
+    (blocked,) = explanation["nearest"][0]["blocked_by"]
+    assert blocked["providers"][0]["requested"] == GREATEST
+    assert blocked["providers"][0]["free"] == GREATEST

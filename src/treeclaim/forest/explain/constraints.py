@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from treeclaim.forest.table.texts import writable
+from treeclaim.forest.table.columns import shown
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.request import (
     NO_GROUP,
@@ -142,7 +142,7 @@ def constraints_of(
 
 def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
     for name, amount in group.resources.items():
-        detail = {"resource_class": name, "requested": writable(amount)}
+        detail = {"resource_class": name, "requested": shown(amount)}
         parameter = f"resources{group.suffix}={name}:{amount}"
         yield Constraint(
             Reason.NO_INVENTORY, group.suffix, name, {"resource_class": name}, parameter
@@ -171,7 +171,7 @@ def _of_consumption(
     """Yield what is consumed; of an amount that is divided, each part is judged with what is free."""
     for name, amount in group.resources.items():
         if name in consuming and (name not in can_split or group.suffix != NO_GROUP):
-            detail = {"resource_class": name, "amount": writable(amount)}
+            detail = {"resource_class": name, "amount": shown(amount)}
             text = f"the limit of what resources{group.suffix}={name}:{amount} consumes"
             yield Constraint(Reason.CONSUMED, group.suffix, name, detail, text)
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.matching_trees import MatchingTrees
-from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending, shown
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.texts import writable
 from treeclaim.model.request import CandidateRequest
 
 ReasonDetail = tuple[Reason, Mapping[str, Any]]
@@ -62,8 +61,8 @@ def _detail_of_consumption(
         _, class_id, requested_units, free_there = nearest
         detail |= {
             "consumed_class": forest.catalogue.class_by_id[class_id].name,
-            "requested": writable(requested_units),
-            "free": writable(max(free_there, 0)),
+            "requested": shown(requested_units),
+            "free": shown(max(free_there, 0)),
         }
     return Reason.CONSUMED, detail
 

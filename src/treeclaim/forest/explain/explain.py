@@ -24,9 +24,9 @@ from treeclaim.forest.explain.matching_trees import (
     Judge,
     MatchingTrees,
 )
+from treeclaim.forest.table.columns import shown
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held, add_held, free_holds, held_with_consumed, without
-from treeclaim.forest.table.texts import writable
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
@@ -325,12 +325,12 @@ def _providers(
             free = columns.inventory(index).whole_capacity - int(columns.used.values[index])
             amounts = {
                 "resource_class": resource_class,
-                "requested": writable(amount_by_class[resource_class]),
-                "free": writable(max(free, 0)),
+                "requested": shown(amount_by_class[resource_class]),
+                "free": shown(max(free, 0)),
             }
             if unnamed_held is not None and lacks_room:
                 held = unnamed_held.get((int(forest.id.values[row]), class_id), 0)
-                amounts["held"] = writable(held)
+                amounts["held"] = shown(held)
             yield document | amounts | _attributes(forest, row, constraint)
         if constraint.attributes and not amount_by_class:
             # A provider without amounts, such as the root, is shown only with its attributes.

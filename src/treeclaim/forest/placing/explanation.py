@@ -5,7 +5,6 @@ A rule is one more constraint: the funnel, the nearest trees and the advice (pag
 include rules as they include constraints.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -117,11 +116,9 @@ class PlacingOutcome:
 
     def serialize(self) -> bytes:
         """Return the outcome as JSON, for `read`."""
-        # Amounts in an explanation may have more digits than orjson reads, so it is a text of its own.
-        explanation = self.explanation and orjson.dumps(self.explanation).decode()
         placed = list(self.placed.values())
         return orjson.dumps(
-            {"placed": placed, "unplaced": self.unplaced, "explanation": explanation}
+            {"placed": placed, "unplaced": self.unplaced, "explanation": self.explanation}
         )
 
     @classmethod
@@ -129,10 +126,9 @@ class PlacingOutcome:
         """Read an outcome from JSON."""
         members = orjson.loads(document)
         placed = [Placement(**placement) for placement in members["placed"]]
-        explanation = members["explanation"] and json.loads(members["explanation"])
         return cls(
             {placement.consumer: placement for placement in placed},
             tuple(members["unplaced"]),
-            explanation,
+            members["explanation"],
             members.get("given"),
         )
