@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Forest while a plan is made: moves are made one after the other, each legal, and taken back.
+"""The Forest after the moves of a plan, which are made one after the other, each legal.
 
 The moves of a solution are made in an order in which each is legal after those before it. After the last move, the
 board also has the reasons why consumers are left (contract page 101, section 5.3).
@@ -51,7 +51,8 @@ class Board:
         rules: The states of the rules, by consumer that a rule names.
     """
 
-    def __init__(self, situation: MoveSituation) -> None:
+    def __init__(self, situation: MoveSituation, moves: Iterable[Move] = ()) -> None:
+        """Begin with the situation, and make some moves of another board again."""
         self.situation = situation
         self.budget = situation.budget
         self.moves: list[Move] = []
@@ -59,6 +60,8 @@ class Board:
         self._open_trees: Mask = ~situation.emptied
         self._scratch = Scratch(situation.forest)
         self._pool = QueryPool(self._scratch, situation.budget)
+        for move in moves:
+            self.move(move.mover, move.alternative, move.candidate)
 
     @property
     def forest(self) -> Forest:
@@ -99,23 +102,6 @@ class Board:
             rule.add(candidate.trees)
         self.take(units)
         self._scratch.begin_conditions(candidate.allocations)
-
-    def replay(self, moves: Iterable[Move]) -> None:
-        """Make the moves of a plan once more."""
-        for move in moves:
-            self.move(move.mover, move.alternative, move.candidate)
-
-    def undo(self, count: int) -> None:
-        """Undo the last moves until this many are left."""
-        while len(self.moves) > count:
-            move = self.moves.pop()
-            for rule in self.rules.get(move.mover.consumer.uuid, ()):
-                rule.add(move.candidate.trees, -1)
-                rule.add(move.mover.trees)
-            self.take(move.units, -1)
-            self._scratch.end_conditions()
-            for earlier in self.moves:
-                self._scratch.begin_conditions(earlier.candidate.allocations)
 
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
         """Take some units by cell, or with the sign -1 release them."""
@@ -163,7 +149,7 @@ def find_reasons(
     stuck: list[dict[str, Any]] = []
     is_explained, is_complete = not board.situation.call.explain, True
     for uuid in uuids:
-        mover = board.situation.mover(uuid)
+        mover = board.situation.movers.get(uuid)
         reason = StuckReason.NOT_MOVABLE if mover is None else mover.stuck or StuckReason.NO_ROOM
         stuck.append({"consumer": uuid, "reason": reason.value})
         if mover is None or mover.stuck is not None:
@@ -206,9 +192,8 @@ def make_moves(board: Board, assignment: Assignment) -> bool:
     Any consumer of a kind may take any place of the kind, so the order also decides which takes which.
 
     Returns:
-        Whether a legal order was found; no further move is made otherwise. There may be an order nevertheless.
+        Whether a legal order was found. There may be one nevertheless.
     """
-    before = len(board.moves)
     leaving: dict[MoverKind, list[Mover]] = {}
     arriving: dict[MoverKind, list[CandidatePlace]] = {}
     for kind, (movers, places) in assignment.items():
@@ -223,7 +208,6 @@ def make_moves(board: Board, assignment: Assignment) -> bool:
                 arriving[kind].remove(place)
                 break
         else:
-            board.undo(before)
             return False
     return True
 

@@ -297,7 +297,7 @@ class MoveModel:
         """A tree is empty if all consumers leave it and none arrives."""
         staying = {
             tree
-            for mover in self._situation.movers
+            for mover in self._situation.movers.values()
             if mover not in self._moving
             for tree in mover.occupied
         }

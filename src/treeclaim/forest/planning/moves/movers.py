@@ -98,7 +98,6 @@ class MoveSituation:
         self.closed = self._closed()
         self.emptied: Mask = self.cleared[forest.order.roots]
         self._consumers = {consumer.uuid: consumer for consumer in consumers}
-        self._movers: dict[str, Mover] = {}
         self._rows_to_leave = cache(partial(rows_to_leave, forest))
         tree = forest.order.tree.tolist()
         self.occupied = {
@@ -127,24 +126,15 @@ class MoveSituation:
         rows = rows_of(self.forest, consumer.allocations)
         return bool(self._rows_to_leave(tolerated)[rows].any())
 
-    def mover(self, uuid: str) -> Mover | None:
-        """Return a consumer; None if it has no allocations."""
-        if uuid not in self._movers:
-            if uuid not in self._consumers:
-                return None
-            self.budget.check()
-            self._movers[uuid] = self._make_mover(self._consumers[uuid])
-        return self._movers[uuid]
-
     @cached_property
-    def movers(self) -> Sequence[Mover]:
+    def movers(self) -> Mapping[str, Mover]:
         """Return all consumers with allocations, in the order of their UUIDs."""
-        return [mover for uuid in sorted(self._consumers) if (mover := self.mover(uuid))]
+        return {uuid: self._make_mover(self._consumers[uuid]) for uuid in sorted(self._consumers)}
 
     @cached_property
     def movable(self) -> Sequence[Mover]:
         """Return the consumers that may move."""
-        return [mover for mover in self.movers if mover.stuck is None]
+        return [mover for mover in self.movers.values() if mover.stuck is None]
 
     @cached_property
     def leaving(self) -> Sequence[Mover]:
@@ -154,6 +144,7 @@ class MoveSituation:
         return sorted(leaving, key=lambda mover: need(mover.consumer))
 
     def _make_mover(self, consumer: PlannedConsumer) -> Mover:
+        self.budget.check()
         allocations = cells_of(allocations_at(self.forest, consumer.allocations))
         rows = rows_of(self.forest, consumer.allocations)
         drawn = {
@@ -220,7 +211,7 @@ class MoveSituation:
     def ruled_trees(self) -> Mapping[str, Sequence[int]]:
         """Return the trees of the consumers that a rule names, by UUID."""
         names = frozenset[str]().union(*(rule.consumers for rule, _ in self.rules))
-        return {uuid: mover.trees for uuid in names if (mover := self.mover(uuid))}
+        return {uuid: self.movers[uuid].trees for uuid in names & self._consumers.keys()}
 
     @cached_property
     def barred_on_use(self) -> Sequence[frozenset[int]]:

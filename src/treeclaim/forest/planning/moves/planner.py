@@ -140,7 +140,7 @@ class _Planner:
             self._at_least = min(before.missing, most)
         if before.missing or isinstance(self._goal, Keep):
             self._search()
-        self._board.replay(self._best[1] if self._best else ())
+        self._board = Board(self._situation, self._best[1] if self._best else ())
         return self._document(before, self._state())
 
     # -- finding a plan --------------------------------------------------------------------------
@@ -159,7 +159,10 @@ class _Planner:
         except (SearchGivenUpError, MemoryError):
             # A solver that has no more memory has freed it by now, and the best plan so far is kept.
             self._is_complete = False
-            self._board.undo(0)
+
+    def _reset(self, count: int = 0) -> None:
+        """Make only the first moves of the board again."""
+        self._board = Board(self._situation, self._board.moves[:count])
 
     def _move_away(self) -> None:
         """Move consumers that must leave to their first candidates, as far as these have room."""
@@ -172,7 +175,7 @@ class _Planner:
                     self._board.move(mover, *target)
         finally:
             self._note()
-            self._board.undo(0)
+            self._reset()
 
     def _solve(self, places: PlaceLister) -> None:
         """Solve a program of few trees, then one of the whole cloud, or of many trees if that is too large."""
@@ -186,12 +189,11 @@ class _Planner:
             trees = None if count is None else places.promising_trees(count)
             with suppress(ModelTooLargeError):
                 self._solve_model(self._model(places, trees))
-                self._board.undo(0)
+                self._reset()
                 if trees is None or self._is_good_enough():
                     return
         if isinstance(self._goal, Keep):
             self._solve_in_parts(places)
-            self._board.undo(0)
 
     def _model(self, places: PlaceLister, trees: Mask | None) -> MoveModel:
         """Return the program of the moves after those on the board."""
@@ -213,7 +215,7 @@ class _Planner:
         """Solve a program, and make the moves of its best solution for which a legal order is found."""
         count = len(self._board.moves)
         for number in range(_MOST_CUTS + 1):
-            self._board.undo(count)
+            self._reset(count)
             solution = model.solve(self._planning_end)
             self._is_complete &= solution.is_optimal
             is_proof = model.is_complete and not number
@@ -229,6 +231,7 @@ class _Planner:
                 if is_as_good:
                     return
             model.exclude(solution)
+        self._reset(count)
         self._is_best = False
 
     def _prove(self, model: MoveModel, solution: Solution) -> None:
