@@ -188,9 +188,8 @@ class MoveModel:
 
     def _check_size(self) -> None:
         self._situation.budget.check()
-        most = (
-            MOST_COLUMNS_OF_KEEP if isinstance(self._situation.call.goal, Keep) else MOST_COLUMNS
-        )
+        is_keep = isinstance(self._situation.call.goal, Keep)
+        most = MOST_COLUMNS_OF_KEEP if is_keep else MOST_COLUMNS
         if len(self._program.upper) > most or self._program.nbytes > MOST_BYTES:
             raise ModelTooLargeError
 
@@ -200,7 +199,15 @@ class MoveModel:
         """No arrival exceeds the free units in the end; where a cell is over-committed, nothing arrives."""
         for cell, units in self._uses.items():
             if any(n > 0 for n in units.values()):
-                self._program.add_row(units, at_most=max(free_of(self._situation.forest, cell), 0))
+                self._add_use({}, [cell])
+
+    def _add_use(self, factors: Mapping[int, int], cells: Iterable[Cell]) -> None:
+        """Limit a sum of columns, with all that moves use of some cells, to what is free there."""
+        factors, free = Counter(factors), 0
+        for cell in cells:
+            factors.update(self._uses.get(cell, {}))
+            free += max(free_of(self._situation.forest, cell), 0)
+        self._program.add_row(factors, at_most=free)
 
     def _add_rules(self) -> None:
         trees = self._situation.ruled_trees
@@ -276,8 +283,7 @@ class MoveModel:
         self._program.add_row(enough, at_least=goal.amount)
 
     def _add_keep(self, goal: Keep) -> None:
-        touched = set(self._arriving_in).union(*(mover.occupied for mover in self._moving))
-        trees = sorted(touched)
+        trees = sorted(set(self._arriving_in).union(*(mover.occupied for mover in self._moving)))
         if goal.empty_trees:
             self._add_empty_trees(trees)
         for request, weight in goal.requests:
@@ -321,13 +327,8 @@ class MoveModel:
     def _add_count(self, counts: RequestCounts, tree: int, count: int) -> None:
         """Bound a column by the count of a request in a tree, with the tests of the contract as rows."""
         for name, amount in counts.amounts.items():
-            factors: Counter[int] = Counter({count: amount})
-            free = 0
-            for row in counts.serving(name).of_tree(tree).tolist():
-                cell = row, name
-                free += max(free_of(self._situation.forest, cell), 0)
-                factors.update(self._uses.get(cell, {}))
-            self._program.add_row(factors, at_most=free)
+            serving = counts.serving(name).of_tree(tree).tolist()
+            self._add_use({count: amount}, [(row, name) for row in serving])
         for part in counts.parts:
             if not part.is_divided:
                 self._add_part(part, tree, count)
@@ -340,12 +341,7 @@ class MoveModel:
             fits = self._program.add_column(min(most, GREATEST))
             served[fits] = -1
             for name, amount in part.amounts.items():
-                cell = row, name
-                factors = Counter({fits: amount})
-                factors.update(self._uses.get(cell, {}))
-                self._program.add_row(
-                    factors, at_most=max(free_of(self._situation.forest, cell), 0)
-                )
+                self._add_use({fits: amount}, [(row, name)])
             if part.are_apart:
                 self._program.add_row({fits: 1, count: -1}, at_most=0)
         self._program.add_row(served, at_most=0)
