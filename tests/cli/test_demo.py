@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import refused
 from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, usual_environment
 
@@ -50,7 +49,3 @@ def test_demo_keep_prints_the_url_of_its_pages_and_serves_them(tmp_path):
 def test_package_contains_the_example_topology(tmp_path):
     environment = usual_environment(tmp_path)
     assert call(environment, "demo", "--topology").stdout == EXAMPLE.read_text()
-
-
-def test_demo_names_a_missing_topology_file(tmp_path):
-    assert "nowhere.yaml" in refused(usual_environment(tmp_path), "demo", "nowhere.yaml")

@@ -4,7 +4,6 @@
 import argparse
 import json
 import os
-import re
 import shlex
 import signal
 import socket
@@ -18,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
-from treeclaim.cli.output import CommandError, print_lines, print_trusted, text_in
+from treeclaim.cli.output import CommandError, print_lines, print_trusted
 from treeclaim.cli.printing import printer
 from treeclaim.cli.registry import run_command
 from treeclaim.client import Client, ClientError
@@ -51,7 +50,7 @@ _FLAVORS = {
 
 _STEPS = (
     ("The cloud is loaded", "load {file}"),
-    ("One tree of each kind", "tree {roots}"),
+    ("One tree of each kind", "tree host-1 edge-1 rack-1-pool"),
     (
         "1. CPUs, memory and an FPGA close together, on one NUMA node",
         f"candidates {_NEAR_FPGA}",
@@ -87,90 +86,54 @@ class Demo(DeclaredCommand):
     example = "--keep"
 
     arguments = """
-        [FILE]      a topology (default: that of the package)
         --keep      leave the service running until interrupted
-        --topology  only print the package's topology
+        --topology  only print the topology of the cloud
     """
 
     def execute(self, options: argparse.Namespace) -> int:
+        topology = (resources.files("treeclaim.cli") / "data" / "topology.yaml").read_text("utf-8")
         if options.topology:
-            print_trusted(_topology(), end="")
+            print_trusted(topology, end="")
             return 0
         with tempfile.TemporaryDirectory(prefix="treeclaim-demo-") as name:
-            folder = Path(name)
-            file = options.file
-            if file is not None:
-                # Fail before the service starts.
-                text_in(file)
-            else:
-                file = folder / "cloud.yaml"
-                file.write_text(_topology(), encoding="utf-8")
-            flavors = folder / "flavors.json"
+            file, flavors = Path(name) / "cloud.yaml", Path(name) / "flavors.json"
+            file.write_text(topology, encoding="utf-8")
             flavors.write_text(json.dumps(_FLAVORS), encoding="utf-8")
-            with _running_service(folder) as endpoint:
+            with _running_service(Path(name)) as endpoint:
                 print_lines(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
-                status = _run_steps(endpoint, {"file": str(file), "flavors": str(flavors)})
-                if status == 0:
-                    _end(endpoint, keep=options.keep)
-                return status
-
-
-def _topology() -> str:
-    file = resources.files("treeclaim.cli") / "data" / "topology.yaml"
-    return file.read_text(encoding="utf-8")
-
-
-def _run_steps(endpoint: str, files: dict[str, str]) -> int:
-    """Run the commands against the service of the demo; stop, and return the exit status, if loading fails."""
-    out = printer()
-    for title, command in _STEPS:
-        with Client(endpoint, _TOKEN) as client:
-            words = command.format(roots=shlex.join(_roots_of_each_kind(client)), **files)
-        print_lines("")
-        out.print(title, style="bold")
-        print_lines(f"$ treeclaim {words}")
-        status = run_command(shlex.split(words), ["--endpoint", endpoint, "--token", _TOKEN])
-        if status and command.startswith("load"):
-            return status
-    return 0
-
-
-def _roots_of_each_kind(client: Client) -> list[str]:
-    """Return the root of one tree of each kind, by names without digits."""
-    kinds: dict[str, str] = {}
-    roots = (row["name"] for row in client.providers() if row["parent_provider_uuid"] is None)
-    for name in sorted(roots):
-        kinds.setdefault(re.sub("[0-9]+", "", name), name)
-    return list(kinds.values())
+                for title, command in _STEPS:
+                    words = command.format(file=file, flavors=flavors)
+                    print_lines("")
+                    printer().print(title, style="bold")
+                    print_lines(f"$ treeclaim {words}")
+                    service = ["--endpoint", endpoint, "--token", _TOKEN]
+                    run_command(shlex.split(words), service)
+                _end(endpoint, keep=options.keep)
+        return 0
 
 
 def _end(endpoint: str, *, keep: bool) -> None:
-    out = printer()
-    out.print()
     program = _program()
     options = f" --endpoint {endpoint}" if keep else ""
-    lines = [
-        f"{program} candidates {_NEAR_FPGA}{options}",
-        f"{program} plan drain host-1{options}",
+    commands = [
+        f"  {program} candidates {_NEAR_FPGA}{options}",
+        f"  {program} plan drain host-1{options}",
     ]
-    if keep:
-        out.print(f"The service stays at {endpoint} until you press Ctrl-C.")
-        out.print(f"Look at its pages: {endpoint}/ui/ (the token is {_TOKEN})", style="bold")
-        out.print("Or continue here:")
-    else:
-        out.print("The service ends now; --keep leaves it running. To run your own:")
-        lines = [
-            "export OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db OS_API__AUTH_STRATEGY=noauth2",
-            f"{program} db sync && {program} serve &",
-            f"{program} demo --topology > cloud.yaml && {program} load cloud.yaml",
-            *lines,
-        ]
-    for line in lines:
-        out.print(f"  {line}", soft_wrap=True)
-    if keep:
-        # The reader of a pipe would see none of this until the service ends.
-        print_lines(flush=True)
-        signal.pause()
+    print_lines("")
+    if not keep:
+        print_lines(
+            "The service ends now; --keep leaves it running. To run your own:",
+            "  export OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db OS_API__AUTH_STRATEGY=noauth2",
+            f"  {program} db sync && {program} serve &",
+            f"  {program} demo --topology > cloud.yaml && {program} load cloud.yaml",
+            *commands,
+        )
+        return
+    print_lines(f"The service stays at {endpoint} until you press Ctrl-C.")
+    printer().print(f"Look at its pages: {endpoint}/ui/ (the token is {_TOKEN})", style="bold")
+    # The reader of a pipe would see none of this until the service ends.
+    print_lines("Or continue here:", *commands, flush=True)
+    signal.pause()
 
 
 def _program() -> str:
