@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Watches changes (contract page 99, section 4) by requests that the server answers at a change. */
+/** Watches changes (contract page 99, section 4): the server answers when there is one. */
 
 import { Trouble } from "./errors.js";
 

@@ -3,19 +3,19 @@
 
 import * as endpoints from "../api/endpoints.js";
 import { AsIf, Assumptions, asIfOf, assumed } from "../components/as_if.js";
-import { Candidate } from "../components/candidate.js";
 import { Explanation } from "../components/funnel.js";
 import { html, useAnswer, useEffect, useMemo, useState } from "../components/html.js";
 import { BarLegend, Heading, More, Panel } from "../components/layout.js";
 import { Loaded } from "../components/notices.js";
+import { ProviderBox } from "../components/provider_box.js";
 import { QueryForm } from "../components/query_form.js";
-import { Snippets } from "../components/snippets.js";
 import { givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
 import { counted, milliseconds } from "../model/numbers.js";
 import { readQuery, writeQuery } from "../model/query.js";
 import { asCurl, asFlavor, asPython } from "../model/snippets.js";
 import { own } from "../model/texts.js";
-import { address } from "../routes.js";
+import { amounts, grown, pruned } from "../model/trees.js";
+import { address, treeAddress } from "../routes.js";
 
 const EXAMPLE = "resources=VCPU:4,MEMORY_MB:8192&limit=100";
 const AT_ONCE = 8;
@@ -156,3 +156,67 @@ const withUsages = (row, summary) => (summary ? { ...row, usages: Object.fromEnt
 /** The traits that a query names, without their signs and weights. */
 const traitsOf = (query) => new Set(readQuery(query).groups.flatMap(({ traits }) => traits)
   .flatMap(({ name }) => name.split(",")).map((name) => name.replace(/^!|\*.*$/g, "")));
+
+/**
+ * @param {number} rank Place in the answer, from 1.
+ * @param {object} candidate An allocation request, with its mappings.
+ * @param {number|null} score If the query has an order.
+ * @param {object[]} providers All providers of its trees.
+ * @param {Set<string>} sought Traits in the query.
+ */
+function Candidate({ rank, candidate, score, providers, sought }) {
+  const { wanted, trees } = useMemo(() => {
+    const taken = new Map(Object.entries(candidate.allocations)
+      .map(([uuid, { resources }]) => [uuid, resources]));
+    const tops = grown(providers).map((top) => pruned(top, ({ uuid }) => taken.has(uuid)));
+    return { wanted: taken, trees: tops.filter(Boolean) };
+  }, [providers, candidate]);
+  const marks = { wanted, sought, isBrief: true };
+  return html`<li class="candidate">
+    <div class="candidate-head">
+      <span class="rank" aria-hidden="true">${rank}</span>
+      <h3><span class="sr">Candidate ${rank}: </span>
+        ${trees.length ? trees.map(({ provider: { uuid, name } }, index) => html`
+          ${index > 0 && " + "}<a href=${treeAddress(uuid)}>${name}</a>`)
+          : [...wanted.keys()].join(", ")}</h3>
+      ${score !== null && html`<span class="score" title="Score, of 1">
+        <meter min="0" max="1" value=${score} aria-label="Score"></meter> ${score.toFixed(3)}
+      </span>`}
+    </div>
+    <${Mappings} candidate=${candidate} providers=${providers} />
+    <div class="drawn">${trees.map((node) => html`
+      <${ProviderBox} key=${node.provider.uuid} node=${node} marks=${marks} />`)}</div>
+  </li>`;
+}
+
+function Mappings({ candidate: { allocations, mappings = {} }, providers }) {
+  const nameOf = (uuid) => providers.find((row) => row.uuid === uuid)?.name ?? uuid;
+  const groups = Object.entries(mappings);
+  const taken = Object.values(allocations);
+  const words = `takes from ${counted(taken.length, "provider")}: `
+    + taken.map(({ resources }) => amounts(resources)).join("; ");
+  return html`<p class="fine mappings">${groups.some(([suffix]) => suffix)
+    ? groups.map(([suffix, uuids]) => html`<span key=${suffix}>
+        <code>${suffix || "(unsuffixed)"}</code> → ${uuids.map(nameOf).join(", ")}</span>`)
+    : html`<span>${words}</span>`}</p>`;
+}
+
+/** @param {Record<string, string>} forms Texts by what they are for. */
+function Snippets({ forms }) {
+  const [title, setTitle] = useState("");
+  const [message, setMessage] = useState("");
+  const show = async (name) => {
+    setTitle(title === name ? "" : name);
+    // Browsers allow it on HTTPS and on this machine only.
+    const isCopied = await navigator.clipboard?.writeText(forms[name])
+      .then(() => true, () => false);
+    setMessage(isCopied ? `${name}: copied` : "Select the text and copy it");
+  };
+  return html`<div class="snippets">
+    <div class="controls"><span class="fine">Copy as</span>
+      ${Object.keys(forms).map((name) => html`<button key=${name} type="button"
+        aria-expanded=${title === name} onClick=${() => show(name)}>${name}</button>`)}
+      <span class="copied" role="status">${title && message}</span></div>
+    ${title && html`<pre tabindex="0" aria-label=${title}>${forms[title]}</pre>`}
+  </div>`;
+}
