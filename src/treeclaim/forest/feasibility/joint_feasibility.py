@@ -176,10 +176,11 @@ class JointFeasibility:
         hopeful = np.ones(len(anchors), dtype=np.bool_)
         many = np.flatnonzero(combinations > np.log(SOME_COMBINATIONS))
         judged: dict[bytes, bool] = {}
+        nothing, every = np.full(len(self._slots), -1), range(len(self._slots))
         for at, likeness in self._likenesses(anchors, many):
             if likeness not in judged:
                 self._budget.check()
-                judged[likeness] = self.may_match(int(anchors[at]))
+                judged[likeness] = self.may_complete(int(anchors[at]), nothing, every)
             hopeful[at] = judged[likeness]
         alone = (combinations > np.log(MANY_COMBINATIONS))[hopeful]
         cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
@@ -210,11 +211,6 @@ class JointFeasibility:
             prefix = number.to_bytes(4, "little")
             for at, row in zip(group_members.tolist(), rows, strict=True):
                 yield at, prefix + row.tobytes()
-
-    def may_match(self, anchor: int) -> bool:
-        """Judge exactly whether the competing slots can all be served under one anchor."""
-        nothing = np.full(len(self._slots), -1, dtype=np.int64)
-        return self.may_complete(anchor, nothing, range(len(self._slots)))
 
     def may_complete(self, anchor: int, chosen: Integers, left: Sequence[int]) -> bool:
         """Judge whether the slots that are left can all be served after some choices.

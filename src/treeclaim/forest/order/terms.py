@@ -176,7 +176,7 @@ class NearTerm(TermScorer):
         positions, relatives = np.stack(columns, axis=1), self._relatives
         first, last = positions.min(axis=1), positions.max(axis=1)
         near = np.zeros(table.count)
-        same = np.flatnonzero(relatives.same_tree(first, last))
+        same = np.flatnonzero(relatives.root[first] == relatives.root[last])
         common = relatives.common(first[same], last[same])
         deepest = relatives.depth[positions[same]].max(axis=1, initial=0)
         near[same] = (relatives.depth[common] + 1) / (deepest + 1)
@@ -312,7 +312,7 @@ def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
         is_most: Whether a greater attribute is worth more, or less.
     """
     worth = np.zeros(forest.row_count)
-    ends = forest.range_of_attribute(name)
+    ends = forest.attributes.range_of(name, forest.alive.values)
     if ends is None:
         return worth
     least, greatest = ends

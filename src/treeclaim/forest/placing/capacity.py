@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,7 @@ from treeclaim.forest.placing.queries import Keeps, Query
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import (
-    at_most,
-    at_most_by_tree,
+    bounds_by_tree,
     counts_at_once,
     fill_trees,
 )
@@ -201,7 +199,7 @@ class CapacityCount:
         self._counts.append(counts)
         if not len(remaining_trees):
             return np.stack([counts, counts])
-        bounds = at_most_by_tree(forest, self._request, self._budget)
+        bounds = bounds_by_tree(forest, self._request, self._budget)
         self._fill_trees(problem, remaining_trees, counts)
         most = counts.copy()
         most[remaining_trees] = np.maximum(bounds[remaining_trees], counts[remaining_trees])
@@ -210,7 +208,9 @@ class CapacityCount:
     def _count_together(self, *, with_empty: bool) -> None:
         """Place consumers one after the other, wherever there is room."""
         self._counts.clear()
-        self._bound = at_most(self._forest, self._request, self._budget)
+        self._bound = int(
+            bounds_by_tree(self._forest, self._request, self._budget, are_joined=True)[0]
+        )
         everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
         for forest in [self._forest, *([self._forest.emptied()] if with_empty else [])]:
             self._counts.append(np.zeros(1, dtype=np.int64))
@@ -293,9 +293,8 @@ class CapacityCount:
             return
         for domain in range(domains.count):
             allowed = domains.with_any(np.arange(domains.count) == domain)
-            keeps = partial(_is_in, domains, domain)
+
+            def keeps(trees: Sequence[int], domain: int = domain) -> bool:
+                return domain in domains.containing(trees)
+
             self._fill(self._forest, allowed, counts, domain, keeps)
-
-
-def _is_in(domains: Domains, domain: int, trees: Sequence[int]) -> bool:
-    return domain in domains.containing(trees)

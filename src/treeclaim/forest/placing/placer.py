@@ -17,7 +17,7 @@ from treeclaim.forest.placing.candidate import (
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, rules_in_force
-from treeclaim.forest.placing.tree_counts import at_most_by_tree
+from treeclaim.forest.placing.tree_counts import bounds_by_tree
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Holder, Placement, Placing, Rule
@@ -121,7 +121,7 @@ class Placer:
         """Return a bound of the consumers of a query that fit into each domain, if there were no others."""
         if not query.are_apart:
             return np.full(domains.count, GREATEST)
-        return domains.sums(at_most_by_tree(query.forest, query.request, self.budget))
+        return domains.sums(bounds_by_tree(query.forest, query.request, self.budget))
 
     # -- one domain after the other --------------------------------------------------------------
 

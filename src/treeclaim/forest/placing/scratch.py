@@ -52,7 +52,7 @@ class Scratch:
         """Remove all consumers that were placed."""
         self.give_back(self._placed)
         self._placed.clear()
-        self.end_conditions()
+        self._end_conditions()
 
     def take(self, allocations: Iterable[Allocation]) -> None:
         """Take amounts; negative amounts become free."""
@@ -124,8 +124,7 @@ class Scratch:
             free = self._columns(class_id).free.values
             free[index] = min(free[index], 0)
 
-    def end_conditions(self) -> None:
-        """Lift all bars: none of the conditions has begun any more."""
+    def _end_conditions(self) -> None:
         for head, inventories in self._barred.items():
             self._mark(self.followed_at, head)
             for class_id, index in inventories:

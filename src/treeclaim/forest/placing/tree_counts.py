@@ -3,7 +3,7 @@
 
 In trees that share nothing, these counts are independent of each other. `counts_at_once` computes a count from the
 options of one consumer, where any order of consumers gives the same count. `fill_trees` places consumers: one search
-finds the first candidate of each tree. `at_most` and `at_most_by_tree` are upper bounds.
+finds the first candidate of each tree. `bounds_by_tree` are upper bounds.
 """
 
 from collections import defaultdict
@@ -33,17 +33,15 @@ ClassUses = dict[int, tuple[Rows, Integers, Integers]]
 """By class id: indices of inventories, the number of the candidate that uses each, and the units that it uses."""
 
 
-def at_most(forest: Forest, request: CandidateRequest, budget: Budget) -> int:
-    """Return an upper bound of the consumers that fit: the count of page 101 for the whole cloud as one tree."""
-    counts = RequestCounts(forest, replace(request, order=None), budget)
-    counter = TreeCounter(forest, [counts], are_joined=True)
-    return int(counter.in_trees(forest)[0, 0])
+def bounds_by_tree(
+    forest: Forest, request: CandidateRequest, budget: Budget, *, are_joined: bool = False
+) -> Rows:
+    """Return upper bounds of the consumers that fit into each tree: the counts of page 101.
 
-
-def at_most_by_tree(forest: Forest, request: CandidateRequest, budget: Budget) -> Rows:
-    """Return the upper bound of each root, where trees share nothing: the count of page 101."""
+    Trees must share nothing; else `are_joined` must be true, and the only bound is that of the cloud as one tree.
+    """
     counts = RequestCounts(forest, replace(request, order=None), budget)
-    bounds: Rows = TreeCounter(forest, [counts]).in_trees(forest)[:, 0]
+    bounds: Rows = TreeCounter(forest, [counts], are_joined=are_joined).in_trees(forest)[:, 0]
     return bounds
 
 

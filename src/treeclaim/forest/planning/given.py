@@ -9,6 +9,7 @@ from dataclasses import replace
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
+from treeclaim.forest.placing.candidate import allocations_at
 from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
@@ -64,15 +65,16 @@ def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget:
     """Remove all allocations of consumers; drawn amounts return to holds."""
     # A hold whose amounts are all drawn holds nothing, and can be released too.
     gone = set(uuids)
-    used = Counter[tuple[str, str]]()
+    used: list[Allocation] = []
     for name in sorted(gone & consumers.keys()):
         budget.check()
         consumer = consumers.pop(name)
-        used.subtract(_amounts_by_cell(consumer.allocations))
+        for row, class_name, amount in allocations_at(forest, consumer.allocations):
+            used.append((row, class_name, -amount))
         forest.held = held_after(forest, forest.held, consumer, gone)
         for hold, drawn in consumer.drawn.items():
             if hold not in gone:
-                used.update(_amounts_by_cell(drawn))
+                used += allocations_at(forest, drawn)
                 # A hold whose amounts were all drawn held nothing before.
                 holder = consumers.get(hold) or PlannedConsumer(
                     hold, "", None, 0, {}, is_hold=True
@@ -84,15 +86,7 @@ def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget:
         kept_draws = {hold: each for hold, each in consumer.drawn.items() if hold not in gone}
         if len(kept_draws) < len(consumer.drawn):
             consumers[name] = replace(consumer, drawn=kept_draws)
-    _use(forest, used, budget)
-
-
-def _amounts_by_cell(amounts: Amounts) -> dict[tuple[str, str], int]:
-    return {
-        (uuid, name): amount
-        for uuid, units_by_class in amounts.items()
-        for name, amount in units_by_class.items()
-    }
+    forest.apply(Changes(NOWHERE, usage=_usage_of(forest, used, budget)))
 
 
 def held_after(
@@ -122,19 +116,16 @@ def _sum_amounts(before: Amounts, amounts: Amounts, sign: int) -> dict[str, dict
     return {uuid: dict(units_by_class) for uuid, units_by_class in sums.items()}
 
 
-def _use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) -> None:
-    """Add to the used amounts of a Forest, by provider uuid and class; negative amounts are subtracted."""
-    used: dict[int, dict[int, int]] = defaultdict(dict)
-    for (provider, name), amount in amounts.items():
+def _usage_of(
+    forest: Forest, allocations: Iterable[Allocation], budget: Budget
+) -> Mapping[int, UsageChange]:
+    """Return the changes of used amounts by some allocations, by the id of the provider."""
+    used: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for row, name, amount in allocations:
         budget.check()
-        row = forest.row_of(provider)
-        if row is not None and amount:
-            class_id = forest.catalogue.resource_classes[name].id
-            used[int(forest.id.values[row])][class_id] = amount
-    usage = {
-        number: UsageChange(units_by_class, 0, 0, 0.0) for number, units_by_class in used.items()
-    }
-    forest.apply(Changes(NOWHERE, usage=usage))
+        class_id = forest.catalogue.resource_classes[name].id
+        used[int(forest.id.values[row])][class_id] += amount
+    return {number: UsageChange(amounts, 0, 0, 0.0) for number, amounts in used.items()}
 
 
 def _remove_trees(
@@ -193,11 +184,10 @@ def _place(
             )
             count += 1
         placed.append(count)
-    amounts = Counter[tuple[str, str]]()
-    for row, name, amount in placed_allocations:
-        amounts[forest.uuid_of(row), name] += amount
+    # Rows are others once conditions have begun.
+    usage = _usage_of(forest, placed_allocations, budget)
     _begin_conditions(forest, {row for row, _, _ in placed_allocations})
-    _use(forest, amounts, budget)
+    forest.apply(Changes(NOWHERE, usage=usage))
     return placed
 
 

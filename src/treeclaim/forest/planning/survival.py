@@ -20,7 +20,7 @@ from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, states_by_member
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
+from treeclaim.forest.placing.tree_counts import bounds_by_tree
 from treeclaim.forest.planning.consumers import (
     Consumers,
     PlannedConsumer,
@@ -339,10 +339,9 @@ class _Trials:
     def _at_most(self, request: CandidateRequest) -> int:
         self._budget.check()
         with self._budget.scope():
-            if self._pool.query(request).are_apart:
-                bounds = at_most_by_tree(self.forest, request, self._budget)
-                return sum_of(bounds[~self._barred])
-            return at_most(self.forest, request, self._budget)
+            are_joined = not self._pool.query(request).are_apart
+            bounds = bounds_by_tree(self.forest, request, self._budget, are_joined=are_joined)
+            return sum_of(bounds if are_joined else bounds[~self._barred])
 
     def _free(self, name: str) -> int:
         """Return what is free of a class outside the barred trees."""

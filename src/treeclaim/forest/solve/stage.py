@@ -56,10 +56,6 @@ class Pace:
         self.reach = trees if takes_turns else FIRST_REACH
         self.anchors = trees if takes_turns else self.rows
 
-    def reach_further(self) -> None:
-        """Compare more trees together the next time."""
-        self.reach *= 2
-
     def note_stage(self, *, is_fruitless: bool) -> None:
         """Take more the next time, and much more where nothing was found."""
         self.anchors *= FRUITLESS_STRIDE if is_fruitless else 2
@@ -77,7 +73,7 @@ def find_anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees
         end = min(first + pace.reach, count)
         yield anchors_among(problem, first, end)
         first = end
-        pace.reach_further()
+        pace.reach *= 2
 
 
 def all_anchors(problem: Problem) -> Trees:

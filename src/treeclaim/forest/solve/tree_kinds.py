@@ -20,7 +20,7 @@ from treeclaim.forest.domains.filters import (
 )
 from treeclaim.forest.feasibility.joint_feasibility import MANY_COMBINATIONS
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees, expand_ranges
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, Trees, expand_ranges
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import TermName
 
@@ -66,11 +66,6 @@ class Relatives:
             ancestor[above] = self.parent[ancestor[above]]
             above = above[self.end[ancestor[above]] <= last[above]]
         return ancestor
-
-    def same_tree(self, first: Rows, last: Rows) -> Mask:
-        """Return which pairs of rows are in one tree."""
-        same: Mask = self.root[first] == self.root[last]
-        return same
 
 
 def relatives_of(forest: Forest) -> Relatives:

@@ -100,11 +100,6 @@ class Forest(ProviderTable):
         """Return the number of providers."""
         return self._count
 
-    @property
-    def handle_count(self) -> int:
-        """Return how many handles there are, including unused ones."""
-        return len(self._register)
-
     # -- keeping up with the store ---------------------------------------------------------
 
     def agrees_with(self, changes: Changes) -> bool:
@@ -226,10 +221,6 @@ class Forest(ProviderTable):
                 self.id.values, self.root.values, self.end.values, self.alive.values
             )
         return self._order
-
-    def range_of_attribute(self, name: str) -> tuple[int, int] | None:
-        """Return the least and the greatest integer that any provider has of an attribute."""
-        return self.attributes.range_of(name, self.alive.values)
 
     # -- for lists and other answers -------------------------------------------------------
 

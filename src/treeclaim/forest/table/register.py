@@ -147,10 +147,6 @@ class Register:
         self.by_uuid = RowIndex(self.row, table.uuid_of)
         self.by_name = RowIndex(self.row, lambda row: table.names([row])[0])
 
-    def __len__(self) -> int:
-        """Return how many handles there are, free ones included."""
-        return len(self.row)
-
     def begin_with_all(self) -> None:
         """Take the rows of the table: each provider's handle is its row."""
         table, count = self._table, self._table.row_count

@@ -53,10 +53,6 @@ class Mix(ByValue):
     _value: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
-    def asks_for(self, resource_class: str) -> bool:
-        """Return whether any request includes a class."""
-        return resource_class in self.classes
-
     @property
     def classes(self) -> frozenset[str]:
         """Return the names of all classes in the requests."""

@@ -308,7 +308,7 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
             name, resource_class = term.arguments
             if name not in mixes:
                 raise unusable_parameter("order_by", f"there is no mix {quote_value(name)!r}.")
-            if not mixes[name].asks_for(resource_class):
+            if resource_class not in mixes[name].classes:
                 raise unusable_parameter(
                     "order_by",
                     f"no request of the mix {quote_value(name)!r} requests {quote_value(resource_class)!r}.",
