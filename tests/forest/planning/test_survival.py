@@ -15,7 +15,7 @@ from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.survival import check_survival
 from treeclaim.model.extension.planning import Failures
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.model.request import CandidateRequest, Order, RequestGroup, Term, TermName
 
 
 class Cloud:
@@ -122,3 +122,29 @@ def test_deleted_trees_are_not_counted(shares):
     consumers = {name: PlannedConsumer(name, "p", None, 1, held, (request,), (0,))}
     result = check_survival(forest, consumers, Failures(shows_all=True), UNBOUNDED)
     assert (result["survive"], result["of"], result["complete"]) == (5, 5, True)
+
+
+def test_order_by_an_attribute_does_not_count_the_failed_domain():
+    """Without the fastest host, the second fastest outweighs the fuller one, and the last consumer finds no room."""
+    hosts = [
+        record(1, inventories={"VCPU": (9, 7), "MEMORY_MB": (60, 50)}, attributes={"speed": 999}),
+        record(2, inventories={"VCPU": 4, "MEMORY_MB": 60}, attributes={"speed": 10}),
+        record(3, inventories={"VCPU": (9, 6), "MEMORY_MB": 60}, attributes={"speed": 0}),
+    ]
+    order = Order((Term(TermName.MOST, ("speed", "_G")), Term(TermName.PACK, ("VCPU",))))
+    first, last = {"VCPU": 3, "MEMORY_MB": 50}, {"VCPU": 4}
+    consumers = {
+        name: PlannedConsumer(
+            name,
+            "p",
+            None,
+            1,
+            {provider_uuid(1): amounts},
+            (CandidateRequest((RequestGroup("_G", amounts),), order=order),),
+            (0,),
+        )
+        for name, amounts in (("a", first), ("b", last))
+    }
+    result = check_survival(forest_of(hosts), consumers, Failures(shows_all=True), UNBOUNDED)
+    (domain,) = [each for each in result["domains"] if each["uuid"] == provider_uuid(1)]
+    assert (domain["unplaced"], domain["first_unplaced"]) == (1, "b")

@@ -27,7 +27,7 @@ from treeclaim.forest.placing.tree_counts import (
     fill_trees,
 )
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.tree_kinds import kinds_of_trees, kinds_where_slow
+from treeclaim.forest.solve.tree_kinds import TreeKinds, kinds_where_slow
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Trees, shown, sum_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds
@@ -219,8 +219,11 @@ class CapacityCount:
     def _fill_trees(self, problem: Problem, trees: Trees, counts: Integers) -> None:
         """Place consumers in some trees until they are full; in trees that are alike only once where that is slow."""
         # With an order, each consumer takes a search.
-        is_ordered = self._request.order is not None
-        kinds = kinds_of_trees(problem, trees) if is_ordered else kinds_where_slow(problem, trees)
+        kinds = (
+            kinds_where_slow(problem, trees)
+            if self._request.order is None
+            else TreeKinds(problem).first_trees(trees)
+        )
         if kinds is None:
             kinds = np.arange(len(trees))
         _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)

@@ -40,8 +40,8 @@ from treeclaim.model.request import CandidateRequest, TermName
 _QUERY_BYTES = 64_000_000
 """Bytes of queries that are kept from one domain to the next; beyond that they are made anew."""
 
-_LOCAL_TERMS = frozenset(TermName) - {TermName.KEEP}
-"""Terms of an order that depend only on the trees of a candidate."""
+_CLOUD_TERMS = frozenset({TermName.KEEP, TermName.MOST, TermName.LEAST})
+"""Terms of an order that depend on trees beside those of a candidate."""
 
 
 @dataclass(slots=True)
@@ -253,10 +253,7 @@ class _Trials:
         requests = {request for consumer in failure.placed_anew for request in consumer.requests}
         return all(
             self._pool.query(request).are_apart
-            and (
-                request.order is None
-                or all(term.name in _LOCAL_TERMS for term in request.order.terms)
-            )
+            and not (request.order and _CLOUD_TERMS & {term.name for term in request.order.terms})
             for request in requests
         )
 

@@ -122,16 +122,6 @@ class TreeKinds:
         return first_trees
 
 
-def kinds_of_trees(problem: Problem, trees: Trees) -> Integers:
-    """Return a number for each of some trees, equal for trees that a problem cannot distinguish.
-
-    Args:
-        problem: A request for which trees are independent.
-        trees: Numbers of trees.
-    """
-    return TreeKinds(problem).first_trees(trees)
-
-
 def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
     """Return the kinds of some trees where each is searched alone; None where many are searched together.
 
@@ -149,7 +139,7 @@ def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
         not rules.are_free and rules.at_most(counts).max(initial=0) > MANY_COMBINATIONS
     )
     if is_slow and all(relation.pairs.is_local for relation in problem.relations):
-        return kinds_of_trees(problem, trees)
+        return TreeKinds(problem).first_trees(trees)
     return None
 
 
