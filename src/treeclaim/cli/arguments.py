@@ -5,7 +5,7 @@ A command declares its arguments as a table like that of its help: the argument,
 
 | argument | meaning |
 | --- | --- |
-| `FILE`, `[FILE]`, `HOST...` | required, optional, any number |
+| `FILE`, `HOST...` | required, any number |
 | `--on-use` | a flag |
 | `--note TEXT` | an option with a value |
 | `--limit N = 20` | an option with a default |
@@ -138,18 +138,16 @@ def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
     option, destination, value, count, default = match.groups()
     if value is None:
         return option, {"action": "store_true"}
-    metavar = value.strip("[]")
-    choices = metavar.split("|") if metavar.islower() else None
-    read = _TYPES.get(metavar, str)
+    choices = value.split("|") if value.islower() else None
+    read = _TYPES.get(value, str)
     settings: dict[str, Any] = {"type": read, "choices": choices}
     if choices is None:
-        settings["metavar"] = metavar
+        settings["metavar"] = value
     if default is not None:
         settings |= {"default": read(default), "help": " (default: %(default)s)"}
     if option is None:
-        nargs = "*" if count else "?" if value.startswith("[") else None
-        settings |= {"nargs": nargs} | ({"default": []} if count else {})
-        return destination or metavar.lower(), settings
+        settings |= {"nargs": "*", "default": []} if count else {}
+        return destination or value.lower(), settings
     if destination:
         settings["dest"] = destination
     if count == "+":

@@ -31,15 +31,9 @@ def _classes(group: dict[str, list[str]]) -> set[str]:
     return {part.partition(":")[0] for part in values[-1].split(",") if part}
 
 
-def _have_statuses(exchange: ResponsePair, ours: int, theirs: int) -> bool:
-    return (exchange.ours.status, exchange.theirs.status) == (ours, theirs)
-
-
 def _loses_anchors(exchange: ResponsePair) -> bool:
     groups = _groups(exchange)
     if len(groups) < 2 or "resources" not in groups.get("", {}):  # noqa: PLR2004
-        return False
-    if not _have_statuses(exchange, _OK, _OK):
         return False
     ours, theirs = exchange.ours.candidates, exchange.theirs.candidates
     return theirs.total() < ours.total() if exchange.read.has_limit else theirs < ours
@@ -50,12 +44,10 @@ def _inflates_amounts(exchange: ResponsePair) -> bool:
     unsuffixed = _classes(groups.pop("", {}))
     is_shared = any(unsuffixed & _classes(group) for group in groups.values())
     policy = dict(reversed(exchange.read.parameters)).get("group_policy", "isolate")
-    return is_shared and policy == "isolate" and _have_statuses(exchange, _OK, _OK)
+    return is_shared and policy == "isolate"
 
 
 def _ignores_resourceless_groups(exchange: ResponsePair) -> bool:
-    if not _have_statuses(exchange, _OK, _OK):
-        return False
     for group in _groups(exchange).values():
         names = [name for value in group.get("required", []) for name in value.split(",")]
         requirements = [*names, *group.get("member_of", [])]
@@ -66,45 +58,32 @@ def _ignores_resourceless_groups(exchange: ResponsePair) -> bool:
 
 
 def _fails_with_sharing_children(exchange: ResponsePair) -> bool:
-    return (
-        "resources" in _groups(exchange).get("", {})
-        and _have_statuses(exchange, _OK, _SERVER_ERROR)
-        and bool(exchange.ours.document["allocation_requests"])
-    )
+    has_unsuffixed = "resources" in _groups(exchange).get("", {})
+    return has_unsuffixed and bool(exchange.ours.document["allocation_requests"])
 
 
 def _accepts_repetitions(exchange: ResponsePair) -> bool:
     names = [name for name, _ in exchange.read.parameters]
-    return (
-        exchange.read.route == _CANDIDATES
-        and any(names.count(name) > 1 for name in ("limit", "group_policy"))
-        and exchange.ours.status == _BAD_REQUEST
-        and exchange.theirs.status in {_OK, _BAD_REQUEST, _SERVER_ERROR}
-    )
+    is_repeated = any(names.count(name) > 1 for name in ("limit", "group_policy"))
+    return exchange.read.route == _CANDIDATES and is_repeated
 
 
 def _cannot_store_amounts(exchange: ResponsePair) -> bool:
     values = " ".join(value for _, value in exchange.read.parameters)
-    amounts = map(int, re.findall(r":(\d+)", values))
-    return exchange.theirs.status == _SERVER_ERROR and any(n > _LARGEST_INTEGER for n in amounts)
+    return any(int(amount) > _LARGEST_INTEGER for amount in re.findall(r":(\d+)", values))
 
 
 def _ignores_unknown_names(exchange: ResponsePair) -> bool:
     return (
         exchange.read.route in {_CANDIDATES, "/resource_providers"}
-        and _have_statuses(exchange, _BAD_REQUEST, _OK)
         and re.search("No such (trait|resource class)", exchange.ours.detail) is not None
         and not any(exchange.theirs.document.values())
     )
 
 
 def _reports_other_unknown_names(exchange: ResponsePair) -> bool:
-    if exchange.read.route != _CANDIDATES:
-        return False
-    if not _have_statuses(exchange, _BAD_REQUEST, _BAD_REQUEST):
-        return False
     matches = [_UNKNOWN_NAME.search(side.detail) for side in (exchange.ours, exchange.theirs)]
-    return all(
+    return exchange.read.route == _CANDIDATES and all(
         match is not None and all(name in exchange.read.path for name in match[1].split(", "))
         for match in matches
     )
@@ -118,20 +97,27 @@ def _omits_time_of_no_inventories(exchange: ResponsePair) -> bool:
     )
 
 
-KNOWN: Mapping[int, Callable[[ResponsePair], bool]] = {
-    1: _loses_anchors,
-    2: _inflates_amounts,
-    3: _ignores_resourceless_groups,
-    5: _fails_with_sharing_children,
-    6: _accepts_repetitions,
-    8: _cannot_store_amounts,
-    10: _ignores_unknown_names,
-    19: _reports_other_unknown_names,
-    18: _omits_time_of_no_inventories,
+KNOWN: Mapping[int, tuple[int | None, int | None, Callable[[ResponsePair], bool]]] = {
+    1: (_OK, _OK, _loses_anchors),
+    2: (_OK, _OK, _inflates_amounts),
+    3: (_OK, _OK, _ignores_resourceless_groups),
+    5: (_OK, _SERVER_ERROR, _fails_with_sharing_children),
+    6: (_BAD_REQUEST, None, _accepts_repetitions),
+    8: (None, _SERVER_ERROR, _cannot_store_amounts),
+    10: (_BAD_REQUEST, _OK, _ignores_unknown_names),
+    19: (_BAD_REQUEST, _BAD_REQUEST, _reports_other_unknown_names),
+    18: (_OK, _OK, _omits_time_of_no_inventories),
 }
-"""Whether a pair shows a known difference of reads, by the number of its row, or of the first of several."""
+"""Our status, theirs (None for any), and whether a pair of these shows a known difference of reads.
+
+The key is the number of its row, or of the first of several."""
 
 
 def recognised(exchange: ResponsePair) -> int | None:
     """Return the number of the first known difference that explains how the responses differ; None without one."""
-    return next((number for number, applies in KNOWN.items() if applies(exchange)), None)
+    for number, (ours, theirs, applies) in KNOWN.items():
+        has_statuses = ours in (None, exchange.ours.status)
+        has_statuses &= theirs in (None, exchange.theirs.status)
+        if has_statuses and applies(exchange):
+            return number
+    return None
