@@ -9,7 +9,6 @@ import threading
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.claim import HOLD_TYPE
@@ -18,7 +17,7 @@ from treeclaim.store.database.transactions import WriteTransaction, as_datetime
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.providers import conditions as condition_writes
-from treeclaim.store.schema.tables import SHARDS, feed, feed_shards
+from treeclaim.store.schema.tables import SHARDS
 
 if TYPE_CHECKING:
     from treeclaim.store.store import Store
@@ -48,6 +47,15 @@ _AT_ONCE = 100
 
 _ROWS_PER_TRANSACTION = 1000
 """Feed rows that one transaction prunes, with the remaining rows of the last commit among them."""
+
+_OLDEST = """
+SELECT position, created_at FROM treeclaim_feed WHERE shard = :shard
+ORDER BY position LIMIT :most
+"""
+_DELETE = "DELETE FROM treeclaim_feed WHERE shard = :shard AND position <= :last"
+_SET_PRUNED = """
+UPDATE treeclaim_feed_shards SET pruned_to = :last WHERE shard = :shard AND pruned_to < :last
+"""
 
 _NO_PROVIDER = 0
 
@@ -152,21 +160,10 @@ def delete_oldest(transaction: WriteTransaction, shard: int, before: datetime) -
     After fewer than `_ROWS_PER_TRANSACTION`, no older rows remain. The lock of the shard comes last, so
     that writers wait for a COMMIT only.
     """
-    oldest = (
-        sa.select(feed.c.position, feed.c.created_at)
-        .where(feed.c.shard == shard)
-        .order_by(feed.c.position)
-        .limit(_ROWS_PER_TRANSACTION)
-    )
-    old = [row.position for row in transaction.rows(oldest) if row.created_at < before]
+    rows = transaction.rows(_OLDEST, shard=shard, most=_ROWS_PER_TRANSACTION)
+    old = [row.position for row in rows if (as_datetime(row.created_at) or before) < before]
     if not old:
         return 0
-    deleted: int = transaction.execute(
-        sa.delete(feed).where(feed.c.shard == shard, feed.c.position <= old[-1])
-    ).rowcount
-    transaction.execute(
-        sa.update(feed_shards)
-        .where(feed_shards.c.shard == shard, feed_shards.c.pruned_to < old[-1])
-        .values(pruned_to=old[-1])
-    )
+    deleted: int = transaction.execute(_DELETE, shard=shard, last=old[-1]).rowcount
+    transaction.execute(_SET_PRUNED, shard=shard, last=old[-1])
     return deleted

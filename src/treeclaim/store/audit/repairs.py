@@ -8,8 +8,6 @@ still exists, and then writes. A concurrent writer therefore runs before or afte
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.audit import FindingKind, RepairOutcome, RepairResult
 from treeclaim.model.timing import WAIT, Stages
@@ -25,7 +23,6 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.placing import set_root
 from treeclaim.store.reading.holds import load_hold_terms
-from treeclaim.store.schema.tables import resource_providers
 from treeclaim.store.store import Store
 
 _DONE = RepairOutcome(RepairResult.DONE)
@@ -33,6 +30,10 @@ _GONE = RepairOutcome(RepairResult.GONE)
 
 _PROVIDER = "SELECT id, uuid, parent_provider_id, root_provider_id FROM resource_providers"
 _BY_ID = f"{_PROVIDER} WHERE id = :provider_id"
+_DELETE_PARTS = """
+DELETE FROM {table} WHERE resource_provider_id = :provider_id
+AND NOT EXISTS (SELECT 1 FROM resource_providers WHERE id = :provider_id)
+"""
 _BY_UUID = f"{_PROVIDER} WHERE uuid = :uuid"
 _ALLOCATION = "SELECT id FROM allocations WHERE consumer_id = :uuid LIMIT 1"
 _RECORD = "SELECT uuid FROM consumers WHERE uuid = :uuid"
@@ -88,12 +89,11 @@ def repair(
 
 
 def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
-    table, provider_id = PARTS[item["table"]], int(item["provider_id"])
+    provider_id = int(item["provider_id"])
     if transaction.row(_BY_ID, provider_id=provider_id) is not None:
         return _GONE
-    exists = sa.exists().where(resource_providers.c.id == provider_id)
-    rows = sa.delete(table).where(table.c.resource_provider_id == provider_id, ~exists)
-    if not transaction.execute(rows).rowcount:
+    delete = _DELETE_PARTS.format(table=PARTS[item["table"]].name)
+    if not transaction.execute(delete, provider_id=provider_id).rowcount:
         return _GONE
     transaction.touch_providers([provider_id])
     return _DONE

@@ -25,7 +25,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,6 +38,9 @@ from treeclaim.store.database.driver import DriverStatement
 
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
+
+_MOST_TEXTS = 1000
+"""Cached statements, of some kilobytes each. There are some hundred, and more with each combination of filters."""
 
 _LOCKS = (" FOR UPDATE", " FOR KEY SHARE")
 """The ends of queries that lock the rows they return, as PostgreSQL writes them."""
@@ -82,7 +85,7 @@ class CompiledStatement:
         return form
 
 
-@cache
+@lru_cache(_MOST_TEXTS)
 def compile_text(sql: str) -> CompiledStatement:
     """Return the statement of SQL."""
     return CompiledStatement(sa.text(sql))

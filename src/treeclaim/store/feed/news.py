@@ -8,8 +8,6 @@ feed has the UUIDs of deleted providers, and the former roots of moved ones.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.changes import Cursor, News, ProviderChange
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.transactions import ReadTransaction
@@ -21,11 +19,8 @@ from treeclaim.store.feed.shards import (
     load_shards,
     make_cursor,
 )
-from treeclaim.store.schema.tables import feed
 
-_CHANGES = sa.select(
-    feed.c.kind, feed.c.object_id, feed.c.format, feed.c.parts, feed.c.uuid, feed.c.tree
-).distinct()
+_CHANGES = "SELECT DISTINCT kind, object_id, format, parts, uuid, tree FROM treeclaim_feed"
 _PRESENT = """
 SELECT p.id, p.uuid, COALESCE(p.generation, 0) AS generation, COALESCE(roots.uuid, p.uuid) AS root
 FROM resource_providers p LEFT JOIN resource_providers roots ON roots.id = p.root_provider_id

@@ -24,7 +24,6 @@ from sqlalchemy.engine import Connection
 
 from treeclaim.model.changes import Cursor, ProviderEffect
 from treeclaim.model.parts import EVERYTHING
-from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.systems import galera_node, get_system
 from treeclaim.store.database.transactions import (
@@ -94,21 +93,18 @@ RETURNING shard, position, previous)
 {_insert("postgresql", "advanced")}
 """
 
-_COLUMNS = (
-    feed_shards.c.shard,
-    feed_shards.c.position,
-    feed_shards.c.token,
-    feed_shards.c.pruned_to,
+_SELECT_SHARDS = "SELECT shard, position, token, pruned_to FROM treeclaim_feed_shards"
+_COUNTED = """
+SELECT shard, COUNT(DISTINCT position) AS commits, MIN(position) AS least, MAX(position) AS greatest
+FROM treeclaim_feed
+"""
+_PREVIOUS = "SELECT DISTINCT shard, previous FROM treeclaim_feed"
+_UNREAD, _AT = (
+    " OR ".join(f"shard = {shard} AND position {sign} :at_{shard}" for shard in range(SHARDS))
+    for sign in (">", "=")
 )
-SELECT_SHARDS = sa.select(*_COLUMNS)
-_CHAIN = sa.select(feed.c.shard, feed.c.previous).distinct()
-_COUNTED = sa.select(
-    feed.c.shard,
-    sa.func.count(feed.c.position.distinct()).label("commits"),
-    sa.func.min(feed.c.position).label("first"),
-    sa.func.max(feed.c.position).label("last"),
-).group_by(feed.c.shard)
-_SHARDS = CompiledStatement(SELECT_SHARDS)
+"""Conditions on the position in each shard."""
+
 _WRITER = "SELECT writer, fence FROM treeclaim_feed_shards WHERE shard = 0"
 
 
@@ -255,7 +251,7 @@ def is_shard_statement(sql: str | None) -> bool:
 
 def load_shards(transaction: ReadTransaction) -> list[Shard]:
     """Return the shards as the view of a transaction shows them."""
-    return make_shards(transaction.rows(_SHARDS))
+    return make_shards(transaction.rows(_SELECT_SHARDS))
 
 
 def make_shards(rows: Iterable[Sequence[Any]]) -> list[Shard]:
@@ -291,15 +287,17 @@ def load_feed_rows(
     transaction: ReadTransaction,
     cursor: Cursor,
     shards: Sequence[Shard],
-    columns: sa.Select[Any],
+    query: str,
+    groups: str = "",
 ) -> list[Any]:
-    """Return columns of the feed rows after a cursor."""
-    conditions = [
-        sa.and_(feed.c.shard == shard.number, feed.c.position > position)
-        for shard, position in zip(shards, cursor.positions, strict=False)
-        if shard.position > position
-    ]
-    return transaction.rows(columns.where(sa.or_(*conditions))) if conditions else []
+    """Return the rows of a query for feed rows after a cursor; `groups` is the end of the query."""
+    positions = cursor.positions
+    if len(positions) != SHARDS or all(
+        shard.position <= positions[shard.number] for shard in shards
+    ):
+        return []
+    values = {f"at_{shard}": position for shard, position in enumerate(positions)}
+    return transaction.rows(f"{query} WHERE {_UNREAD} {groups}", **values)
 
 
 def make_chains(rows: Iterable[Any]) -> dict[int, Chain]:
@@ -317,12 +315,13 @@ def load_chains(
     transaction: ReadTransaction, cursor: Cursor, shards: Sequence[Shard]
 ) -> dict[int, Chain]:
     """Return the commits after a cursor, by shard; of any number of feed rows, which stay in the database."""
-    counted = load_feed_rows(transaction, cursor, shards, _COUNTED)
+    counted = load_feed_rows(transaction, cursor, shards, _COUNTED, "GROUP BY shard")
     if not counted:
         return {}
-    firsts = [sa.and_(feed.c.shard == row.shard, feed.c.position == row.first) for row in counted]
-    previous = {row.shard: row.previous for row in transaction.rows(_CHAIN.where(sa.or_(*firsts)))}
-    return {row.shard: Chain(row.commits, row.last, previous[row.shard]) for row in counted}
+    firsts = {f"at_{shard}": 0 for shard in range(SHARDS)}
+    firsts |= {f"at_{row.shard}": row.least for row in counted}
+    previous = dict(map(tuple, transaction.rows(f"{_PREVIOUS} WHERE {_AT}", **firsts)))
+    return {row.shard: Chain(row.commits, row.greatest, previous[row.shard]) for row in counted}
 
 
 def has_all(
@@ -375,7 +374,7 @@ def reset(connection: Connection) -> None:
     """
     positions = dict.fromkeys(range(SHARDS), 0)
     locked = connection.execute(
-        SELECT_SHARDS.order_by(feed_shards.c.shard).with_for_update()
+        sa.select(feed_shards).order_by(feed_shards.c.shard).with_for_update()
     ).all()
     positions |= {row.shard: row.position for row in locked}
     newest = sa.select(feed.c.shard, sa.func.max(feed.c.position).label("position"))

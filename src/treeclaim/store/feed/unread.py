@@ -6,8 +6,6 @@ only if the feed rows after the cursor are complete, and a load of everything on
 *floor* are: a cursor that an earlier statement has read. Otherwise the transaction begins again.
 """
 
-import sqlalchemy as sa
-
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.store.database.transactions import IncompleteViewError, ReadTransaction
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
@@ -21,9 +19,9 @@ from treeclaim.store.feed.shards import (
     make_cursor,
 )
 from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
-from treeclaim.store.schema.tables import feed, resource_providers
 
-_ROWS = sa.select(*(feed.c[name] for name in FeedRow._fields))
+_ROWS = f"SELECT {', '.join(FeedRow._fields)} FROM treeclaim_feed"
+_COUNT_PROVIDERS = "SELECT COUNT(*) FROM resource_providers"
 
 _FEW = 1_000
 _COUNT_SHARE = 2
@@ -68,8 +66,7 @@ def _is_load_cheaper(transaction: ReadTransaction, number: int, share: int) -> b
     """Return whether a load of everything is cheaper than a number of items of this share."""
     if number <= _FEW:
         return False
-    count = sa.select(sa.func.count()).select_from(resource_providers)
-    return share * number > int(transaction.scalar(count))
+    return share * number > int(transaction.scalar(_COUNT_PROVIDERS))
 
 
 def _load_everything(transaction: ReadTransaction, shards: list[Shard]) -> Changes:

@@ -9,25 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.model.request import ProviderConditions
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, seconds
 from treeclaim.store.reading.allocations import newest
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumer_types,
-    consumers,
-    placement_aggregates,
-    projects,
-    resource_classes,
-    resource_provider_aggregates,
-    resource_providers,
-    users,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +52,48 @@ Page = tuple[list[dict[str, Any]], str | None]
 """Consumers as in the response, in order of uuid, and the uuid after which the next page begins; None for the
 last page."""
 
-OWNED = (
-    sa.select(
-        consumers.c.uuid,
-        consumers.c.generation,
-        projects.c.external_id.label("project"),
-        users.c.external_id.label("user"),
-        consumer_types.c.name.label("type"),
-    )
-    .select_from(consumers)
-    .join(projects, projects.c.id == consumers.c.project_id)
-    .join(users, users.c.id == consumers.c.user_id)
-    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-)
+OWNED = """
+SELECT consumers.uuid, consumers.generation, projects.external_id AS project,
+    users.external_id AS user_name, consumer_types.name AS type
+FROM consumers JOIN projects ON projects.id = consumers.project_id
+JOIN users ON users.id = consumers.user_id
+LEFT JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+"""
 """Consumers with a record, and their owners."""
 
-_OWNED_NAMED = CompiledStatement(OWNED.where(consumers.c.uuid.in_(bind_list("uuids"))))
+_OWNED_NAMED = f"{OWNED} WHERE consumers.uuid IN :uuids"
+_CLASSES = "SELECT name FROM resource_classes WHERE name IN :names"
+_ROOT = "COALESCE(root_provider_id, id)"
+_IN_TREES = f"""
+SELECT id FROM resource_providers
+WHERE {_ROOT} IN (SELECT {_ROOT} FROM resource_providers WHERE uuid IN :in_tree)
+"""
+_MEMBERS = """
+SELECT resource_provider_id FROM resource_provider_aggregates
+JOIN placement_aggregates ON placement_aggregates.id = aggregate_id WHERE uuid IN :{name}
+"""
+
+
+class Conditions:
+    """SQL conditions that rows must fulfil together, and the values of their parameters."""
+
+    def __init__(self) -> None:
+        self.sql = "1 = 1"
+        self.values: dict[str, Any] = {}
+
+    def add(self, sql: str, **values: Any) -> None:
+        """Add a condition, unless one of its values is None or an empty list, which means any."""
+        if all(value is not None and value != [] for value in values.values()):
+            self.sql = f"{self.sql} AND {sql}"
+            self.values |= values
+
+    def add_providers(self, column: str, provider: Sequence[str], in_tree: Sequence[str]) -> None:
+        """Add the conditions on the provider of an allocation; see `ConsumerFilter`."""
+        named = f"{column} IN (SELECT id FROM resource_providers WHERE uuid IN :provider)"
+        self.add(named, provider=list(provider))
+        self.add(f"{column} IN ({_IN_TREES})", in_tree=list(in_tree))
+
+
 _HELD = """
 SELECT allocations.consumer_id, resource_providers.uuid, resource_providers.generation,
     resource_classes.name, allocations.used{further}
@@ -144,95 +156,59 @@ def load_shares(
 
 
 def load_owners(
-    transaction: ReadTransaction, statement: sa.Select[Any], after: str, limit: int
+    transaction: ReadTransaction, conditions: Conditions, after: str, limit: int
 ) -> tuple[list[Any], str | None]:
-    """Return the first rows of a restricted `OWNED` after a uuid, and the last uuid if further rows exist."""
-    if after:
-        statement = statement.where(consumers.c.uuid > after)
-    rows = transaction.rows(statement.order_by(consumers.c.uuid).limit(limit + 1))
+    """Return the first rows of `OWNED` that pass, after a uuid, and the last uuid if further rows exist."""
+    conditions.add("consumers.uuid > :after", after=after or None)
+    sql = f"{OWNED} WHERE {conditions.sql} ORDER BY consumers.uuid LIMIT :most"
+    rows = transaction.rows(sql, most=limit + 1, **conditions.values)
     return rows[:limit], rows[limit - 1].uuid if len(rows) > limit else None
 
 
 def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None:
-    if not names:
-        return
-    named = resource_classes.c.name.in_(names)
-    existing_names = {
-        row.name for row in transaction.rows(sa.select(resource_classes.c.name).where(named))
-    }
+    existing_names = {row.name for row in transaction.rows(_CLASSES, names=list(names))}
     for name in names:
         if name not in existing_names:
             raise ResourceClassNotFoundError(name)
 
 
-def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
-    statement = OWNED.where(consumers.c.uuid.in_(_records(consumer_filter)))
-    if consumer_filter.consumer:
-        uuids = [uuid.lower() for uuid in consumer_filter.consumer]
-        statement = statement.where(consumers.c.uuid.in_(uuids))
-    if consumer_filter.project_id is not None:
-        statement = statement.where(projects.c.external_id == consumer_filter.project_id)
-    if consumer_filter.user_id is not None:
-        statement = statement.where(users.c.external_id == consumer_filter.user_id)
+def _narrow(consumer_filter: ConsumerFilter) -> Conditions:
+    at, provider = Conditions(), "resource_provider_id"
+    at.add_providers(provider, consumer_filter.provider, consumer_filter.in_tree)
+    aggregates = consumer_filter.member_of
+    for number, members in enumerate(aggregates.member_of):
+        name = f"aggregates_{number}"
+        at.add(f"{provider} IN ({_MEMBERS.format(name=name)})", **{name: sorted(members)})
+    at.add(
+        f"{provider} NOT IN ({_MEMBERS.format(name='forbidden')})",
+        forbidden=sorted(aggregates.forbidden_aggregates),
+    )
+    at.add(
+        "resource_class_id IN (SELECT id FROM resource_classes WHERE name IN :classes)",
+        classes=list(consumer_filter.resource_class),
+    )
+    conditions = Conditions()
+    conditions.add(
+        f"consumers.uuid IN (SELECT consumer_id FROM allocations WHERE {at.sql})", **at.values
+    )
+    conditions.add(
+        "consumers.uuid IN :consumers",
+        consumers=[uuid.lower() for uuid in consumer_filter.consumer],
+    )
+    conditions.add("projects.external_id = :project", project=consumer_filter.project_id)
+    conditions.add("users.external_id = :user_name", user_name=consumer_filter.user_id)
     if consumer_filter.consumer_type == UNKNOWN_TYPE:
-        statement = statement.where(consumers.c.consumer_type_id.is_(None))
-    elif consumer_filter.consumer_type is not None:
-        statement = statement.where(consumer_types.c.name == consumer_filter.consumer_type)
-    if consumer_filter.created_since is not None:
-        statement = statement.where(consumers.c.created_at >= consumer_filter.created_since)
-    return statement
-
-
-def _records(record_filter: ConsumerFilter) -> sa.Select[Any]:
-    """Return the query for the consumers of the allocations that pass, one for each allocation."""
-    provider = allocations.c.resource_provider_id
-    statement = sa.select(allocations.c.consumer_id)
-    statement = statement.where(
-        *at_providers(provider, record_filter.provider, record_filter.in_tree)
-    )
-    for aggregates in record_filter.member_of.member_of:
-        statement = statement.where(provider.in_(_members(aggregates)))
-    if forbidden := record_filter.member_of.forbidden_aggregates:
-        statement = statement.where(provider.not_in(_members(forbidden)))
-    if record_filter.resource_class:
-        ids = sa.select(resource_classes.c.id).where(
-            resource_classes.c.name.in_(record_filter.resource_class)
-        )
-        statement = statement.where(allocations.c.resource_class_id.in_(ids))
-    return statement
-
-
-def at_providers(
-    provider: sa.Column[int], providers: Sequence[str], in_tree: Sequence[str]
-) -> list[sa.ColumnElement[bool]]:
-    """Return the SQL conditions on the provider of an allocation; see `ConsumerFilter`."""
-    conditions: list[sa.ColumnElement[bool]] = []
-    if providers:
-        named = sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(providers))
-        conditions.append(provider.in_(named))
-    if in_tree:
-        root = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
-        roots = sa.select(root).where(resource_providers.c.uuid.in_(in_tree))
-        members = sa.select(resource_providers.c.id).where(root.in_(roots.scalar_subquery()))
-        conditions.append(provider.in_(members))
+        conditions.add("consumers.consumer_type_id IS NULL")
+    else:
+        conditions.add("consumer_types.name = :type", type=consumer_filter.consumer_type)
+    conditions.add("consumers.created_at >= :since", since=consumer_filter.created_since)
     return conditions
-
-
-def _members(aggregates: frozenset[str]) -> sa.Select[Any]:
-    return (
-        sa.select(resource_provider_aggregates.c.resource_provider_id)
-        .join(
-            placement_aggregates,
-            placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
-        )
-        .where(placement_aggregates.c.uuid.in_(sorted(aggregates)))
-    )
 
 
 def _is_exact(row: Any, consumer_filter: ConsumerFilter) -> bool:
     return (
         consumer_filter.project_id in {None, row.project}
-        and consumer_filter.user_id in {None, row.user}
+        and consumer_filter.user_id in {None, row.user_name}
         and consumer_filter.consumer_type in {None, row.type or UNKNOWN_TYPE}
     )
 
@@ -251,7 +227,7 @@ def _shown(owner: Any, shares: Mapping[str, Any]) -> dict[str, Any]:
         "uuid": owner.uuid,
         "allocations": shares,
         "project_id": owner.project,
-        "user_id": owner.user,
+        "user_id": owner.user_name,
         "consumer_generation": owner.generation,
         "consumer_type": owner.type or UNKNOWN_TYPE,
     }

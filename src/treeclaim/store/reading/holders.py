@@ -56,7 +56,7 @@ def find_holders(
     holding = sorted(held.keys() & set(uuids))
     recorded = load_named_owners(transaction, holding)
     return {
-        uuid: StoredHolder(held[uuid], row.project, row.user, row.type, int(row.generation))
+        uuid: StoredHolder(held[uuid], row.project, row.user_name, row.type, int(row.generation))
         if (row := recorded.get(uuid)) is not None
         else StoredHolder(held[uuid])
         for uuid in holding

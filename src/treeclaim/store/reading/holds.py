@@ -14,25 +14,15 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-import sqlalchemy as sa
 
 from treeclaim.model.claim import HOLD_TYPE, Amounts, HoldTerms, StoredHold
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.consumers import (
     HELD,
-    OWNED,
+    Conditions,
     Page,
-    at_providers,
     load_owners,
     load_shares,
-)
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumers,
-    draws,
-    hold_projects,
-    holds,
-    projects,
 )
 
 _EXISTING = f"""
@@ -239,7 +229,7 @@ def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Pag
             {
                 "uuid": row.uuid,
                 "project_id": row.project,
-                "user_id": row.user,
+                "user_id": row.user_name,
                 "consumer_generation": row.generation,
                 "allocations": shares.get(row.uuid, {}),
                 "hold": hold.shown(),
@@ -248,30 +238,25 @@ def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Pag
     return shown, next_after
 
 
-def _narrow(hold_filter: HoldFilter) -> sa.Select[Any]:
-    with_terms = sa.select(holds.c.uuid)
-    if hold_filter.until_before is not None:
-        with_terms = with_terms.where(holds.c.ends_at < hold_filter.until_before)
-    statement = OWNED.where(consumers.c.uuid.in_(with_terms))
+def _narrow(hold_filter: HoldFilter) -> Conditions:
+    terms, at, conditions = Conditions(), Conditions(), Conditions()
+    terms.add("ends_at < :until_before", until_before=hold_filter.until_before)
+    at.add_providers("{provider_id}", hold_filter.provider, hold_filter.in_tree)
     somewhere = [
-        consumers.c.uuid.in_(
-            sa.select(uuid).where(
-                *at_providers(provider, hold_filter.provider, hold_filter.in_tree)
-            )
-        )
-        for uuid, provider in (
-            (allocations.c.consumer_id, allocations.c.resource_provider_id),
-            (draws.c.hold_uuid, draws.c.provider_id),
+        f"consumers.uuid IN (SELECT {uuid} FROM {table} WHERE {at.sql.format(provider_id=column)})"
+        for uuid, table, column in (
+            ("consumer_id", "allocations", "resource_provider_id"),
+            ("hold_uuid", "treeclaim_draws", "provider_id"),
         )
     ]
-    statement = statement.where(sa.or_(*somewhere))
-    if hold_filter.project_id is not None:
-        statement = statement.where(projects.c.external_id == hold_filter.project_id)
-    if hold_filter.drawable_by is not None:
-        named = sa.select(hold_projects.c.hold_uuid).where(
-            hold_projects.c.project == hold_filter.drawable_by
-        )
-        statement = statement.where(
-            sa.or_(projects.c.external_id == hold_filter.drawable_by, consumers.c.uuid.in_(named))
-        )
-    return statement
+    conditions.add(
+        f"consumers.uuid IN (SELECT uuid FROM treeclaim_holds WHERE {terms.sql})", **terms.values
+    )
+    conditions.add(f"({' OR '.join(somewhere)})", **at.values)
+    conditions.add("projects.external_id = :project", project=hold_filter.project_id)
+    conditions.add(
+        "(projects.external_id = :drawable_by OR consumers.uuid IN "
+        "(SELECT hold_uuid FROM treeclaim_hold_projects WHERE project = :drawable_by))",
+        drawable_by=hold_filter.drawable_by,
+    )
+    return conditions

@@ -6,58 +6,42 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumer_types,
-    consumers,
-    projects,
-    resource_classes,
-    users,
-)
 
-_CONSUMERS = consumers.join(projects, projects.c.id == consumers.c.project_id).join(
-    users, users.c.id == consumers.c.user_id
-)
-_OWNERS = {
-    "project_id": (projects, consumers.c.project_id),
-    "user_id": (users, consumers.c.user_id),
-}
-_AMOUNTS = sa.select(sa.func.sum(allocations.c.used).label("amount")).select_from(
-    _CONSUMERS.join(allocations, allocations.c.consumer_id == consumers.c.uuid)
-)
-_COUNT = (
-    sa.select(sa.func.count().label("amount"))
-    .select_from(_CONSUMERS)
-    .where(sa.exists().where(allocations.c.consumer_id == consumers.c.uuid))
-)
+_OWNERS = {"project_id": "projects", "user_id": "users"}
+"""The tables with the names of owners."""
+
+_SUMS = """
+SUM(used) AS amount, resource_class_id, {keys} FROM consumers
+JOIN allocations ON consumer_id = consumers.uuid {owned} GROUP BY resource_class_id, {keys}
+"""
+_COUNTS = """
+COUNT(*) AS amount, {keys} FROM consumers {owned}
+AND EXISTS (SELECT 1 FROM allocations WHERE consumer_id = consumers.uuid) GROUP BY {keys}
+"""
 
 
 @cache
-def _group(source: sa.Select[Any], names: tuple[str, ...], *, by_class: bool) -> sa.Select[Any]:
-    """Return a query that groups rows of consumers by the ids of types, owners, and maybe classes.
+def _group(source: str, names: tuple[str, ...]) -> str:
+    """Return a query that groups rows of consumers by the ids of types, owners, and in sums by classes.
 
     It adds the names of the groups, owners included: some collations also match other spellings.
     """
-    keys = [consumers.c.consumer_type_id, *(_OWNERS[name][1] for name in names)]
-    keys += [allocations.c.resource_class_id] if by_class else []
-    for name in names:
-        source = source.where(_OWNERS[name][0].c.external_id == sa.bindparam(name))
-    groups = source.add_columns(*keys).group_by(*keys).subquery()
-    joined: sa.FromClause = groups.outerjoin(
-        consumer_types, consumer_types.c.id == groups.c.consumer_type_id
+    join = "JOIN {1} ON {1}.id = {0}"
+    owned = " ".join(join.format(name, table) for name, table in _OWNERS.items())
+    named = " AND ".join(f"{_OWNERS[name]}.external_id = :{name}" for name in names)
+    keys = ", ".join(("consumer_type_id", *names))
+    groups = source.format(keys=keys, owned=f"{owned} WHERE {named}")
+    columns = ["consumer_types.name AS type", "amount"]
+    columns += [f"{_OWNERS[name]}.external_id AS {name}" for name in names]
+    joins = [join.format(f"owned.{name}", _OWNERS[name]) for name in names]
+    if source is _SUMS:
+        columns.append("resource_classes.name AS resource_class")
+        joins.append(join.format("resource_class_id", "resource_classes"))
+    return (
+        f"SELECT {', '.join(columns)} FROM (SELECT {groups}) owned "
+        f"LEFT JOIN consumer_types ON consumer_types.id = consumer_type_id {' '.join(joins)}"
     )
-    columns = [consumer_types.c.name.label("type"), groups.c.amount]
-    for name in names:
-        table, key = _OWNERS[name]
-        joined = joined.join(table, table.c.id == groups.c[key.name])
-        columns.append(table.c.external_id.label(name))
-    if by_class:
-        joined = joined.join(resource_classes, resource_classes.c.id == groups.c.resource_class_id)
-        columns.append(resource_classes.c.name.label("resource_class"))
-    return sa.select(*columns).select_from(joined)
 
 
 def load_usages(
@@ -69,10 +53,10 @@ def load_usages(
     """
     owners = {"project_id": project_id} | ({} if user_id is None else {"user_id": user_id})
     resources: dict[str | None, dict[str, int]] = defaultdict(dict)
-    sums = transaction.rows(_group(_AMOUNTS, tuple(owners), by_class=True), **owners)
+    sums = transaction.rows(_group(_SUMS, tuple(owners)), **owners)
     for row in _select_exact(sums, owners):
         resources[row.type][row.resource_class] = int(row.amount)
-    counts = transaction.rows(_group(_COUNT, tuple(owners), by_class=False), **owners)
+    counts = transaction.rows(_group(_COUNTS, tuple(owners)), **owners)
     return {
         row.type: {"consumer_count": row.amount, **resources[row.type]}
         for row in _select_exact(counts, owners)

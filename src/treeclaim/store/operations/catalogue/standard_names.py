@@ -6,7 +6,6 @@ Contract pages 05 (section 3.1) and 85 (notes). Existing names and ids stay.
 
 import os_resource_classes
 import os_traits
-import sqlalchemy as sa
 
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import WriteTransaction
@@ -22,13 +21,13 @@ def sync_standard_names(transaction: WriteTransaction) -> int:
 
     Of two concurrent processes, the second one runs again and finds the names.
     """
-    known_traits = {row[0] for row in transaction.rows(sa.select(traits.c.name))}
+    known_traits = {row[0] for row in transaction.rows("SELECT name FROM traits")}
     new_traits = [name for name in sorted(_standard_traits()) if name not in known_traits]
     transaction.change_each(
         compile_insert(traits),
         ({"name": name, "created_at": transaction.now} for name in new_traits),
     )
-    known_classes = {row[0] for row in transaction.rows(sa.select(resource_classes.c.name))}
+    known_classes = {row[0] for row in transaction.rows("SELECT name FROM resource_classes")}
     new_classes = [
         {"id": position, "name": name, "created_at": transaction.now}
         for position, name in enumerate(os_resource_classes.STANDARDS)
