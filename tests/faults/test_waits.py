@@ -227,11 +227,11 @@ def test_stalled_transaction_releases_its_locks(place):
     stuck = Store(DatabaseSettings(place.database, timeouts=SHORT), attempts=1)
 
     def stand_still(transaction):
-        transaction.execute(LOCK, uuid=place.hosts[0])
+        transaction.execute(LOCK.text, uuid=place.hosts[0])
         frozen.set()
         # Longer than anybody below waits: what is free before was not freed by this end.
         thawed.wait(600)
-        transaction.execute(LOCK, uuid=place.hosts[0])
+        transaction.execute(LOCK.text, uuid=place.hosts[0])
 
     with ThreadPoolExecutor() as pool:
         work = pool.submit(stuck.write, stand_still)
@@ -278,7 +278,7 @@ def test_every_connection_detects_a_lost_server_machine(store):
 
 def sleep_of(engine, seconds):
     name = "pg_sleep" if engine.dialect.name == "postgresql" else "sleep"
-    return sa.text(f"SELECT {name}({seconds})")
+    return f"SELECT {name}({seconds})"
 
 
 def test_request_statement_times_out_and_full_read_does_not(store):

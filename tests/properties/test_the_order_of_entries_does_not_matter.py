@@ -18,13 +18,11 @@ from treeclaim.model.claim import Omission
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.entries import apply
 from treeclaim.store.schema.tables import (
-    inventories,
-    resource_provider_traits,
     resource_providers,
-    traits,
 )
 
 THERE, NEW, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
@@ -168,23 +166,23 @@ def state_in(transaction):
     transaction.flush()
     above, root = resource_providers.alias(), resource_providers.alias()
     rows = transaction.rows(
-        sa.select(
-            resource_providers.c.uuid,
-            resource_providers.c.name,
-            resource_providers.c.generation,
-            above.c.uuid,
-            root.c.uuid,
-            resource_providers.c.id,
+        CompiledStatement(
+            sa.select(
+                resource_providers.c.uuid,
+                resource_providers.c.name,
+                resource_providers.c.generation,
+                above.c.uuid,
+                root.c.uuid,
+                resource_providers.c.id,
+            )
+            .outerjoin(above, above.c.id == resource_providers.c.parent_provider_id)
+            .outerjoin(root, root.c.id == resource_providers.c.root_provider_id)
         )
-        .outerjoin(above, above.c.id == resource_providers.c.parent_provider_id)
-        .outerjoin(root, root.c.id == resource_providers.c.root_provider_id)
     )
     uuids = {row[5]: row[0] for row in rows}
-    stock = transaction.rows(
-        sa.select(inventories.c.resource_provider_id, inventories.c.total).order_by(sa.text("1"))
-    )
+    stock = transaction.rows("SELECT resource_provider_id, total FROM inventories ORDER BY 1")
     members = transaction.rows(
-        sa.select(resource_provider_traits.c.resource_provider_id, traits.c.name).join(traits)
+        "SELECT resource_provider_id, name FROM resource_provider_traits JOIN traits ON id = trait_id"
     )
     assert not {None} & {row[1] for row in rows}
     assert rows_agree(rows)

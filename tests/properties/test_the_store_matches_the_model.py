@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from hypothesis.stateful import invariant, rule
 
 from tests.databases import EACH_DATABASE
@@ -49,7 +48,6 @@ from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.operations.providers.entries import apply
 from treeclaim.store.reading.consumers import load_named_owners, load_shares
 from treeclaim.store.reading.holders import load_details
-from treeclaim.store.schema import tables
 
 USUAL_STEPS = 240
 
@@ -125,8 +123,7 @@ class StoreCalls(ClaimMachine):
         return self.write(claim_writes.write_request, ClaimRequest.release(consumer))
 
     def send_reshape(self, claims, capacity, providers, version):
-        provider = tables.resource_providers.c
-        wanted = sa.select(provider.uuid, provider.generation)
+        wanted = "SELECT uuid, generation FROM resource_providers"
         generations = dict(map(tuple, self.store.read(lambda reading: reading.rows(wanted))))
         reshaped = [
             ReshapedInventory(

@@ -14,6 +14,7 @@ from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica.question import HoldsQuery
 from treeclaim.replica.questions import candidate_question, explain_question
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.schema.tables import holds
 
 _TURN_SECONDS = 10.0
@@ -47,7 +48,7 @@ def service(tmp_path):
         assert client.put(f"/resource_providers/{HOST}/inventories", json=body).is_success
         claim(client, HOLD, 6, "TREECLAIM_HOLD")
         terms = {"uuid": HOLD, "ends_at": None, "returns": False, "note": None}
-        services.store.write(lambda writing: writing.execute(holds.insert().values(**terms)))
+        services.store.write(lambda writing: writing.execute(compile_insert(holds), **terms))
         yield services, client
 
 

@@ -48,9 +48,9 @@ def test_repair_removes_expired_hold_and_its_draws(store):
 def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
     right, wrong = create_host(store), create_host(store)
     below = create_host(store, parent=right)
+    query = "SELECT id FROM resource_providers WHERE uuid = :uuid"
+    root = store.read(lambda transaction: transaction.scalar(query, uuid=wrong))
     providers = tables.resource_providers
-    query = sa.select(providers.c.id).where(providers.c.uuid == wrong)
-    root = store.read(lambda transaction: transaction.scalar(query))
     changed = sa.update(providers).where(providers.c.uuid == below)
     by_hand(store, changed.values(root_provider_id=root))
     cursor = store.cursor()

@@ -14,7 +14,7 @@ SHORT = Timeouts(statement=1, load=1)
 _COUNTED = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {}) SELECT count(*) FROM numbers"
 
 LONG = {
-    "sqlite": sa.text(_COUNTED.format(10**12)),
+    "sqlite": _COUNTED.format(10**12),
     "postgresql": sa.text("SELECT pg_sleep(60)"),
     "mysql": sa.text("SELECT sleep(60)"),
 }
@@ -36,11 +36,11 @@ def test_full_read_sends_no_statement_after_its_deadline(hasty):
     def many(transaction):
         transaction.extend_timeouts()
         while True:
-            transaction.scalar(sa.text("SELECT 1"))
+            transaction.scalar("SELECT 1")
 
     with pytest.raises(StoreUnavailableError):
         hasty.read(many)
-    assert hasty.read(lambda transaction: transaction.scalar(sa.text("SELECT 1"))) == 1
+    assert hasty.read(lambda transaction: transaction.scalar("SELECT 1")) == 1
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_long_statement_of_full_read_is_cancelled(hasty):
 
 def test_sqlite_deadline_ends_with_its_transaction(tmp_path):
     """The next one on the same connection is not interrupted."""
-    statement = sa.text(_COUNTED.format(300_000))
+    statement = _COUNTED.format(300_000)
 
     def too_late(transaction):
         transaction.extend_timeouts()

@@ -54,7 +54,7 @@ def hold(consumer, amount, **terms):
 
 
 def reshape(store, claims):
-    generation = store.read(lambda t: t.scalar(sa.select(tables.resource_providers.c.generation)))
+    generation = store.read(lambda t: t.scalar("SELECT generation FROM resource_providers"))
     return store.write(reshaper.reshape, [ReshapedInventory(HOST, generation, STOCK)], claims)
 
 

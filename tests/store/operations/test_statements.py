@@ -55,7 +55,7 @@ def test_connection_returns_to_the_pool_without_a_transaction(store):
 
 @pytest.mark.parametrize("database_kind", EACH_SERVER, indirect=True)
 def test_each_transaction_sets_its_own_isolation_level(store):
-    count = sa.select(sa.func.count()).select_from(projects)
+    count = "SELECT COUNT(*) FROM projects"
 
     def count_new_rows(transaction):
         """Return how many of the rows that others commit meanwhile the transaction sees."""

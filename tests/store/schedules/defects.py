@@ -6,15 +6,12 @@ Most were in the store once. A cheaper exploration must still find all of them.
 
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
 from tests.store.schedules.world import Operation, World
 from tests.store.schedules.worlds import HOST, WORLDS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.locks import provider_rows
-from treeclaim.store.schema import tables
 
 
 @dataclass(frozen=True)
@@ -41,24 +38,17 @@ class Defect:
             patch.setattr(*self.patch)
 
 
-_GENERATION = sa.select(tables.resource_providers.c.generation).where(
-    tables.resource_providers.c.uuid == sa.bindparam("provider")
-)
-SET_GENERATION = (
-    sa.update(tables.resource_providers)
-    .where(tables.resource_providers.c.uuid == sa.bindparam("provider"))
-    .values(generation=sa.bindparam("next"))
-)
+_GENERATION = "SELECT generation FROM resource_providers WHERE uuid = :provider"
+SET_GENERATION = "UPDATE resource_providers SET generation = :new WHERE uuid = :provider"
 
 
 def _without_lock(sql):
     return sql.removesuffix(" FOR UPDATE").removesuffix(" FOR KEY SHARE")
 
 
-_DELETE_BY_ID = sa.delete(tables.resource_classes).where(
-    tables.resource_classes.c.id == sa.bindparam("class_id"),
-    sa.bindparam("known_name") == sa.bindparam("known_name"),
-)
+_DELETE_BY_ID = """
+DELETE FROM resource_classes WHERE id = :class_id AND :known_name = :known_name
+"""
 
 
 def _count_in_two_transactions(session):
@@ -68,7 +58,7 @@ def _count_in_two_transactions(session):
 
 
 def _raise(transaction, generation):
-    transaction.execute(SET_GENERATION, provider=HOST, next=generation)
+    transaction.execute(SET_GENERATION, provider=HOST, new=generation)
     transaction.touch_providers([1])
 
 

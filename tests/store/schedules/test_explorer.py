@@ -19,7 +19,7 @@ from treeclaim.store.takeover import data_migrations
 
 def count_up_silently(transaction):
     """Change a provider and tell no reader."""
-    transaction.execute(SET_GENERATION, provider=HOST, next=77)
+    transaction.execute(SET_GENERATION, provider=HOST, new=77)
 
 
 def tell_what_cannot_be(transaction):

@@ -53,5 +53,5 @@ def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):
     assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
     ahead[0] = 25
     placed.housekeeper.prune(KEEP)
-    rows = placed.read(lambda transaction: transaction.rows(sa.select(tables.requests)))
+    rows = placed.read(lambda transaction: transaction.rows("SELECT * FROM treeclaim_requests"))
     assert not rows

@@ -3,11 +3,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Executable, text
-from sqlalchemy.engine import Connection, CursorResult
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
 
 from treeclaim.model.changes import Cursor, ProviderEffect, UsageChange
 from treeclaim.model.parts import EVERYTHING, Part
@@ -25,8 +24,8 @@ from treeclaim.store.database.systems import extend_timeouts, read_clock
 
 Item = TypeVar("Item")
 
-Statement = Executable | CompiledStatement | str
-"""A statement of SQLAlchemy, or SQL with parameters such as `:uuid`, and `IN :uuids` for a list."""
+Statement = CompiledStatement | str
+"""A compiled statement, or SQL as `compiled.py` describes it."""
 
 _VIEWS = 3
 """Views of the change feed that lack a commit before a reader loads everything; on a sound database, the second view
@@ -35,10 +34,7 @@ has all."""
 _ROWS_PER_PARTITION = 10_000
 """Rows of a large result that are in memory at once."""
 
-_ITEMS_PER_CHECK = 256
-"""Items of a loop between two checks of the deadline."""
-
-_ROWS_PER_STATEMENT = 5_000
+ROWS_PER_STATEMENT = 5_000
 """Rows that one statement writes. To build its parameters takes about fifty milliseconds."""
 
 NAMES_PER_STATEMENT = 2_000
@@ -84,11 +80,7 @@ class ReadTransaction:
         """
         self._deadline = extend_timeouts(self.connection)
 
-    def _run(self, statement: Executable, values: Values) -> CursorResult[Any]:
-        self.check_deadline()
-        return self.connection.execute(statement, values)
-
-    def _ready(self, statement: CompiledStatement | str, values: Values) -> DriverStatement:
+    def _ready(self, statement: Statement, values: Values) -> DriverStatement:
         self.check_deadline()
         if isinstance(statement, str):
             statement = compile_text(statement)
@@ -106,9 +98,7 @@ class ReadTransaction:
             DeadlineError: if the deadline has passed. All methods that execute a statement raise it.
             DBAPIError: for an error of the database. All methods that execute a statement raise it.
         """
-        if isinstance(statement, CompiledStatement | str):
-            return self._send(self._ready(statement, values)).rows
-        return list(self._run(statement, values).all())
+        return self._send(self._ready(statement, values)).rows
 
     def rows_in_chunks(self, statement: Statement, /, **lists: Sequence[Any]) -> Iterator[Any]:
         """Execute a query once for each chunk of its lists, and yield the rows.
@@ -122,19 +112,13 @@ class ReadTransaction:
                 statement, **{name: items[start:end] for name, items in lists.items()}
             )
 
-    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items, and check the deadline at intervals."""
-        for number, item in enumerate(items):
-            if number % _ITEMS_PER_CHECK == 0:
-                self.check_deadline()
-            yield item
-
     def _send(self, ready: DriverStatement) -> StatementResult:
         return send(self.connection, ready)
 
     def each(self, sql: str) -> Iterator[Any]:
         """Yield the rows of a query with a result as large as the database."""
-        for partition in self._run(text(sql), {}).partitions(_ROWS_PER_PARTITION):
+        self.check_deadline()
+        for partition in self.connection.execute(text(sql)).partitions(_ROWS_PER_PARTITION):
             self.check_deadline()
             yield from partition
 
@@ -188,15 +172,11 @@ class WriteTransaction(ReadTransaction):
         self._deferred: list[_DeferredStatement] = []
         self._can_pipeline = can_pipeline(connection)
 
-    def execute(self, statement: Executable | str, /, **values: Any) -> Any:
-        """Execute a statement that writes at once; return its result, with its `rowcount`."""
-        if isinstance(statement, str):
-            return self._send(self._ready(statement, values))
-        return self._run(statement, values)
+    def execute(self, statement: Statement, /, **values: Any) -> StatementResult:
+        """Execute a statement that writes at once."""
+        return self._send(self._ready(statement, values))
 
-    def change(
-        self, statement: CompiledStatement | str, /, *, rows: int | None = None, **values: Any
-    ) -> None:
+    def change(self, statement: Statement, /, *, rows: int | None = None, **values: Any) -> None:
         """Execute a statement that writes, at once or together with later statements; see `flush`.
 
         Raises:
@@ -205,13 +185,11 @@ class WriteTransaction(ReadTransaction):
         """
         self.change_ready(self._ready(statement, values), rows)
 
-    def change_each(
-        self, statement: CompiledStatement | str, values: Iterable[dict[str, Any]]
-    ) -> None:
+    def change_each(self, statement: Statement, values: Iterable[dict[str, Any]]) -> None:
         """Execute a statement as `change` does, once for each set of values."""
         if isinstance(statement, str):
             statement = compile_text(statement)
-        for sets in batches(values, _ROWS_PER_STATEMENT):
+        for sets in chunks(list(values), ROWS_PER_STATEMENT):
             self.change_ready(statement.ready_each(self.connection.dialect, sets))
 
     def change_ready(
@@ -229,7 +207,7 @@ class WriteTransaction(ReadTransaction):
     def flush(self) -> None:
         """Execute the deferred statements by one round trip.
 
-        Each query and each statement of SQLAlchemy flushes first, so that statements keep their order.
+        Each query flushes first, so that statements keep their order.
 
         Raises:
             RetryTransactionError, DBAPIError: as `change`.
@@ -256,10 +234,6 @@ class WriteTransaction(ReadTransaction):
         finally:
             if former is not None:
                 self._stages.enter(former)
-
-    def _run(self, statement: Executable, values: Values) -> CursorResult[Any]:
-        self.flush()
-        return super()._run(statement, values)
 
     def touch_providers(
         self, ids: Iterable[int], parts: Part = EVERYTHING, *, tree: str | None = None
@@ -335,10 +309,3 @@ def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Seq
     """Split ids or names into pieces that fit into one statement."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-
-def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of this many items, and draw the items lazily."""
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch

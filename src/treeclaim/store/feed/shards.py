@@ -27,10 +27,11 @@ from treeclaim.model.parts import EVERYTHING
 from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.systems import galera_node, get_system
 from treeclaim.store.database.transactions import (
+    ROWS_PER_STATEMENT,
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
-    batches,
+    chunks,
 )
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, NOTHING, PROVIDER, write_amounts
 from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_shard, new_token
@@ -41,8 +42,6 @@ After a longer wait its owner is stopped, and the write runs again with another 
 
 _AVOID_SECONDS = 10.0
 """Seconds for which a process avoids such a shard: the server ends idle transactions after this time by default."""
-
-_ROWS_PER_STATEMENT = 5_000
 
 _ADVANCE = """
 UPDATE treeclaim_feed_shards SET previous = token, token = %(token)s, position = position + 1
@@ -211,7 +210,7 @@ def append_changes(transaction: WriteTransaction, shard: int, fence: int | None 
         if getattr(dialect, "is_mariadb", False):
             sql = f"SET STATEMENT innodb_lock_wait_timeout = %(wait)s FOR {sql}"
         transaction.change_ready(DriverStatement(sql, advance), 1)
-    for rows in batches(changes, _ROWS_PER_STATEMENT):
+    for rows in chunks(changes, ROWS_PER_STATEMENT):
         sql = _INSERT_BY_KIND[dialect.name]
         parameters = values | {"rows": orjson.dumps(rows).decode()}
         if is_first:

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-import sqlalchemy as sa
 
 from treeclaim.model.errors import NotFoundError
 from treeclaim.model.extension.errors import MixesFullError
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -23,7 +23,7 @@ Body = Mapping[str, Any]
 _SLOTS = "SELECT name, slot FROM treeclaim_mixes"
 _ALL = "SELECT name, body FROM treeclaim_mixes"
 _NAMED = f"{_ALL} WHERE name IN :names"
-_INSERT = sa.insert(mixes)
+_INSERT = compile_insert(mixes)
 _UPDATE = "UPDATE treeclaim_mixes SET body = :body WHERE name = :old_name"
 _DELETE = "DELETE FROM treeclaim_mixes WHERE name = :old_name"
 

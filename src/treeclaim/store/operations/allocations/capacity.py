@@ -33,12 +33,7 @@ from treeclaim.store.schema.tables import allocations
 INVENTORIES = f"""
 SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name,
     EXISTS (SELECT 1 FROM treeclaim_conditions) AS has_conditions,
-    EXISTS (SELECT 1 FROM treeclaim_consumption) AS is_consuming, {USED},
-    CASE WHEN EXISTS (SELECT 1 FROM treeclaim_consumption) THEN (
-        SELECT COUNT(*) FROM treeclaim_consumption c
-        WHERE c.resource_provider_id = inventories.resource_provider_id
-        AND c.resource_class_id = inventories.resource_class_id
-    ) ELSE 0 END AS consumes, {INVENTORY_COLUMNS}
+    EXISTS (SELECT 1 FROM treeclaim_consumption) AS is_consuming, {USED}, {INVENTORY_COLUMNS}
 FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id + 0
 WHERE inventories.resource_provider_id IN :provider_ids
     AND inventories.resource_class_id + 0 IN :class_ids
@@ -128,8 +123,6 @@ class Ledger:
         consumed = {consumed for key in keys for consumed in self._entries.get(key, ())}
         for key, row in self._inventories(keys | consumed):
             if entries is None and row.is_consuming:
-                raise RetryTransactionError
-            if key in keys and row.consumes != len(self._entries.get(key, ())):
                 raise RetryTransactionError
             self._used[key] = int(row.used)
 

@@ -6,8 +6,6 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import sqlalchemy as sa
-
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.database.compiled import compile_insert
@@ -20,12 +18,7 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.allocations.lookup import NAMES, CurrentAllocations, OwnerName
-from treeclaim.store.schema.tables import (
-    consumer_types,
-    consumers,
-    projects,
-    users,
-)
+from treeclaim.store.schema.tables import consumers
 
 _COLUMNS = "consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id"
 _ORDER = "EXISTS (SELECT 1 FROM treeclaim_holds WHERE treeclaim_holds.uuid = consumers.uuid), id"
@@ -53,8 +46,9 @@ _DELETE = "DELETE FROM consumers WHERE uuid IN :uuids"
 _COUNT_WITH_ALLOCATIONS = """
 SELECT COUNT(DISTINCT consumer_id) FROM allocations WHERE consumer_id IN :uuids
 """
-_FIND = {
-    table: f"SELECT id FROM {table.name} WHERE {name.name} = :wanted"
+_FIND = {table: f"SELECT id FROM {table} WHERE {name} = :wanted" for table, name in NAMES.items()}
+_INSERT_OWNER = {
+    table: f"INSERT INTO {table} ({name}, created_at) VALUES (:new_name, :at)"
     for table, name in NAMES.items()
 }
 
@@ -121,7 +115,7 @@ class OwnerIds:
                 lambda later_transaction: _insert_owners(later_transaction, missing)
             )
 
-    def require_id(self, table: sa.Table, name: str) -> int:
+    def require_id(self, table: str, name: str) -> int:
         """Return the id of a name; raise as `require`."""
         self.require([(table, name)])
         return self._known[table, name]
@@ -130,21 +124,19 @@ class OwnerIds:
         """Return the id of a claim's consumer type; the present one for a claim without a type."""
         if isinstance(claim.consumer_type, Omission):
             return present
-        return self.require_id(consumer_types, claim.consumer_type)
+        return self.require_id("consumer_types", claim.consumer_type)
 
 
-def _find_owner(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None:
+def _find_owner(transaction: ReadTransaction, table: str, name: str) -> int | None:
     row_id = transaction.scalar(_FIND[table], wanted=name)
     return None if row_id is None else int(row_id)
 
 
 def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
     """Insert names; of two concurrent transactions, the second one runs again and finds them."""
-    for table, name in sorted(missing, key=lambda key: (key[0].name, key[1])):
+    for table, name in sorted(missing):
         if _find_owner(transaction, table, name) is None:
-            transaction.execute(
-                sa.insert(table), **{NAMES[table].name: name, "created_at": transaction.now}
-            )
+            transaction.execute(_INSERT_OWNER[table], new_name=name, at=transaction.now)
 
 
 def require_generations(
@@ -190,8 +182,8 @@ def insert(
         (
             {
                 "uuid": claim.consumer_uuid,
-                "project_id": ids.require_id(projects, claim.project_id),
-                "user_id": ids.require_id(users, claim.user_id),
+                "project_id": ids.require_id("projects", claim.project_id),
+                "user_id": ids.require_id("users", claim.user_id),
                 "consumer_type_id": ids.require_type(claim, None),
                 "generation": generation,
                 "created_at": transaction.now,
@@ -239,8 +231,8 @@ def update(
         present_type = None if is_stale else consumer.type_id
         key = (
             consumer.generation,
-            ids.require_id(projects, claim.project_id),
-            ids.require_id(users, claim.user_id),
+            ids.require_id("projects", claim.project_id),
+            ids.require_id("users", claim.user_id),
             present_type if is_hold else ids.require_type(claim, present_type),
             1 if is_stale else consumer.generation + 1,
         )

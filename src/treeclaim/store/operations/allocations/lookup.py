@@ -10,24 +10,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.schema.tables import consumer_types, projects, users
 
 Usage = Counter[tuple[int, int]]
 """Units by (provider id, class id)."""
 
-NAMES = {
-    projects: projects.c.external_id,
-    users: users.c.external_id,
-    consumer_types: consumer_types.c.name,
-}
+NAMES = {"projects": "external_id", "users": "external_id", "consumer_types": "name"}
 """The name column of each table of owners."""
 
-OwnerName = tuple[sa.Table, str]
-"""The name of a project, user or consumer type, and its table."""
+OwnerName = tuple[str, str]
+"""The table of a project, user or consumer type, and its name."""
 
 _ALLOCATIONS = """
 SELECT 'allocation' AS kind, resource_provider_id AS id, PLAIN(consumer_id) AS name,
@@ -45,7 +38,7 @@ _ALL_PARTS = " UNION ALL ".join(
     (
         _ALLOCATIONS,
         _part("consumer", "consumers", "uuid"),
-        *(_part(table.name, table.name, name.name) for table, name in NAMES.items()),
+        *(_part(table, table, name) for table, name in NAMES.items()),
         _part("class", "resource_classes", "name"),
         _part("hold", "treeclaim_holds", "uuid", "0"),
         _part("draw", "treeclaim_draws", "hold_uuid", "0", "consumer_uuid"),
@@ -128,7 +121,7 @@ def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim])
     names = {"allocation": set(uuids), "consumer": set(uuids) or {""}}
     owners = list_owner_names(claims)
     for owner_table in NAMES:
-        names[owner_table.name] = {name for table, name in owners if table is owner_table}
+        names[owner_table] = {name for table, name in owners if table == owner_table}
     names["class"] = {
         name for claim in claims for resources in claim.allocations.values() for name in resources
     }
@@ -143,7 +136,7 @@ def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim])
     return Lookup(
         current=_current(rows_by_kind["allocation"]),
         consumers={row.name for row in rows_by_kind["consumer"]},
-        owners={(table, row.name): row.id for table in NAMES for row in rows_by_kind[table.name]},
+        owners={(table, row.name): row.id for table in NAMES for row in rows_by_kind[table]},
         class_ids={row.name: row.id for row in rows_by_kind["class"]},
         terms={row.name for row in rows_by_kind["hold"]},
         drawn_from={row.name for row in rows_by_kind["draw"]},
@@ -168,10 +161,10 @@ def list_owner_names(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:
     for claim in claims:
         if not claim.allocations:
             continue
-        names[projects, claim.project_id] = None
-        names[users, claim.user_id] = None
+        names["projects", claim.project_id] = None
+        names["users", claim.user_id] = None
         if not isinstance(claim.consumer_type, Omission):
-            names[consumer_types, claim.consumer_type] = None
+            names["consumer_types", claim.consumer_type] = None
     return list(names)
 
 

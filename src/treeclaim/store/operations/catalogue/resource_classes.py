@@ -7,8 +7,6 @@ prevents the deletion of the class: on its row, or on a provider with an invento
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import (
     ResourceClassExistsError,
     ResourceClassInUseError,
@@ -16,6 +14,7 @@ from treeclaim.model.errors import (
     StandardResourceClassError,
 )
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -27,7 +26,7 @@ _NAMED = "SELECT id, name FROM resource_classes WHERE name IN :names"
 _LOCKED = f"{_NAMED} ORDER BY id FOR KEY SHARE"
 _WITH_ID = "SELECT id, name FROM resource_classes WHERE id IN :ids"
 _GREATEST_ID = "SELECT MAX(id) FROM resource_classes"
-_INSERT = sa.insert(resource_classes)
+_INSERT = compile_insert(resource_classes)
 # By name too: the id may belong to another class by now.
 _UNCHANGED = "WHERE id = :class_id AND name = :known_name"
 _RENAME = f"UPDATE resource_classes SET name = :new_name, updated_at = :at {_UNCHANGED}"

@@ -4,10 +4,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import ConflictError, InvalidValueError, TraitsNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -17,7 +16,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.schema.tables import traits
 
 _NAMED = "SELECT id, name, updated_at, created_at FROM traits WHERE name IN :names"
-_INSERT = sa.insert(traits)
+_INSERT = compile_insert(traits)
 _USED = """
 SELECT resource_provider_id FROM resource_provider_traits WHERE trait_id = :trait_id LIMIT 1
 """

@@ -10,11 +10,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import ConflictError, NotFoundError, ProviderNotFoundError
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import MOST_CONDITIONS, Condition
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -30,7 +29,7 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.operations.providers.placing import find_providers
 from treeclaim.store.reading.providers.parts import read_condition
-from treeclaim.store.schema.tables import conditions, resource_providers
+from treeclaim.store.schema.tables import conditions
 
 # UNION without ALL: in old data with a cycle, the recursion ends.
 _SUBTREE_IDS = """
@@ -45,7 +44,7 @@ _DELETE = """
 DELETE FROM treeclaim_conditions WHERE resource_provider_id = :provider_id AND name = :key
 """
 _DELETE_ENDED = f"{_DELETE} AND ends_at <= :now"
-_INSERT = sa.insert(conditions)
+_INSERT = compile_insert(conditions)
 _CONSUMERS = """
 SELECT consumer_id FROM allocations WHERE resource_provider_id IN :ids
 UNION SELECT consumer_id FROM allocations a
@@ -150,6 +149,6 @@ def _load_subtree_ids(transaction: ReadTransaction, place: Any) -> list[int]:
 
 def _place(transaction: ReadTransaction, uuid: str) -> Any:
     """Return id, UUID and id of the root of a provider."""
-    for row in find_providers(transaction, resource_providers.c.uuid, {uuid}):
+    for row in find_providers(transaction, "uuid", {uuid}):
         return row
     raise ProviderNotFoundError(uuid)

@@ -28,7 +28,7 @@ from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, Part, ProviderPart
 from treeclaim.model.provider import Inventory
 from treeclaim.store.database.compiled import compile_insert
-from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, chunks
+from treeclaim.store.database.transactions import WriteTransaction, chunks
 from treeclaim.store.operations.catalogue import traits
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
@@ -148,7 +148,7 @@ class PartWriter:
 _AGGREGATES = """
 SELECT id, uuid FROM placement_aggregates WHERE uuid IN :uuids ORDER BY id FOR KEY SHARE
 """
-_INSERT_AGGREGATE = sa.insert(placement_aggregates)
+_INSERT_AGGREGATE = compile_insert(placement_aggregates)
 
 
 class TableStatements:
@@ -283,12 +283,10 @@ def _ensure_aggregate(transaction: WriteTransaction, uuid: str) -> int:
 
     Spellings that the collation of the database equates name the same aggregate.
     """
-    for row in transaction.rows(_AGGREGATES, uuids=[uuid]):
-        return int(row.id)
-    result = transaction.execute(_INSERT_AGGREGATE, uuid=uuid, created_at=transaction.now)
-    if not result.inserted_primary_key:
-        raise RetryTransactionError
-    return int(result.inserted_primary_key[0])
+    if (aggregate_id := transaction.scalar(_AGGREGATES, uuids=[uuid])) is None:
+        transaction.change_each(_INSERT_AGGREGATE, [{"uuid": uuid, "created_at": transaction.now}])
+        aggregate_id = transaction.scalar(_AGGREGATES, uuids=[uuid])
+    return int(aggregate_id)
 
 
 def inventories_in(entries: Sequence[BatchEntry]) -> Iterator[Inventory]:

@@ -5,8 +5,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import InvalidParentError
 from treeclaim.model.extension.batch import EntryFault
@@ -118,15 +116,13 @@ class TreeWriter:
         for target in self._existing:
             self._ids[target.uuid] = target.row.id
             self._roots[target.uuid] = target.row.root_id
-        self._record(
-            find_providers(self._transaction, resource_providers.c.uuid, parents - targets)
-        )
+        self._record(find_providers(self._transaction, "uuid", parents - targets))
         root_of_parent = {uuid: self._roots[uuid] for uuid in parents if uuid in self._roots}
         moved = {self._roots[uuid] for uuid in self._new_parents if uuid in self._roots}
         if roots := {*root_of_parent.values(), *moved}:
             lock_shapes(self._transaction, roots)
         outside = root_of_parent.keys() - targets
-        reread = find_providers(self._transaction, resource_providers.c.uuid, outside)
+        reread = find_providers(self._transaction, "uuid", outside)
         if {row.uuid: row.root for row in reread} != {
             uuid: root_of_parent[uuid] for uuid in outside
         }:
@@ -139,9 +135,9 @@ class TreeWriter:
             target.row.root_id for target in self._existing if target.uuid in self._new_parents
         }
         rows = [
-            *find_providers(self._transaction, resource_providers.c.root_provider_id, roots),
+            *find_providers(self._transaction, "root_provider_id", roots),
             # Old roots do not have themselves as their root.
-            *find_providers(self._transaction, resource_providers.c.id, roots),
+            *find_providers(self._transaction, "id", roots),
         ]
         self._record(rows)
         uuids = {row.id: row.uuid for row in rows}
@@ -255,7 +251,7 @@ class TreeWriter:
 
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
     """Return the UUIDs of existing providers, by id."""
-    return {row.id: row.uuid for row in find_providers(transaction, resource_providers.c.id, ids)}
+    return {row.id: row.uuid for row in find_providers(transaction, "id", ids)}
 
 
 def set_root(transaction: WriteTransaction, ids: Collection[int], root_id: int) -> None:
@@ -264,16 +260,16 @@ def set_root(transaction: WriteTransaction, ids: Collection[int], root_id: int) 
 
 
 def find_providers(
-    transaction: ReadTransaction, column: sa.Column[Any], values: Collection[Any]
+    transaction: ReadTransaction, column: str, values: Collection[Any]
 ) -> list[Any]:
     """Return the rows of providers with exactly these values of a column."""
     return [
         row
         for row in transaction.rows_in_chunks(
-            f"{_ROWS} WHERE {column.name} IN :keys", keys=sorted(values)
+            f"{_ROWS} WHERE {column} IN :keys", keys=sorted(values)
         )
         # Some collations also match other spellings.
-        if column is not resource_providers.c.uuid or row.uuid in values
+        if column != "uuid" or row.uuid in values
     ]
 
 

@@ -16,7 +16,7 @@ from treeclaim.store.operations.providers.consumption import require_unconsumed
 from treeclaim.store.operations.providers.entries import write_targets
 from treeclaim.store.operations.providers.part_writer import Target, WriteRules
 from treeclaim.store.operations.providers.placing import find_providers, find_uuids
-from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations, resource_providers
+from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations
 
 _NAMED = "SELECT id, name FROM resource_providers WHERE name = :name"
 # One query: the second of two could see a new provider that the first did not see.
@@ -127,7 +127,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
 
 def require_exists(transaction: ReadTransaction, uuid: str) -> None:
     """Raise `ProviderNotFoundError` if no provider has exactly this UUID."""
-    if not find_providers(transaction, resource_providers.c.uuid, {uuid}):
+    if not find_providers(transaction, "uuid", {uuid}):
         raise ProviderNotFoundError(uuid)
 
 

@@ -171,7 +171,7 @@ def _aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
 def _load_conditions(transaction: ReadTransaction) -> Links:
     """Load the conditions of all providers in one query."""
     rows = transaction.rows(_CONDITIONS)
-    every_condition = [read_condition(row) for row in transaction.watched(rows)]
+    every_condition = [read_condition(row) for row in rows]
     numbers = {condition: at for at, condition in enumerate(sorted(set(every_condition)))}
     return Links(
         np.array([row.resource_provider_id for row in rows], dtype=np.int64),
