@@ -2,7 +2,6 @@
 """Reads of everything end on each database: a deadline for all statements, and one for each."""
 
 import pytest
-import sqlalchemy as sa
 
 from tests.service import fresh_database_on
 from treeclaim.model.errors import StoreUnavailableError
@@ -15,8 +14,8 @@ _COUNTED = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n
 
 LONG = {
     "sqlite": _COUNTED.format(10**12),
-    "postgresql": sa.text("SELECT pg_sleep(60)"),
-    "mysql": sa.text("SELECT sleep(60)"),
+    "postgresql": "SELECT pg_sleep(60)",
+    "mysql": "SELECT sleep(60)",
 }
 """Statements that take a minute and more, by dialect."""
 

@@ -144,11 +144,10 @@ class RetryTransactionError(Exception):
 
 
 class _DeferredStatement(NamedTuple):
-    """A statement, the number of rows that it must change, and the error for another number."""
+    """A statement, and the number of rows that it must change."""
 
     ready: DriverStatement
     rows: int | None
-    error: type[Exception]
 
 
 class WriteTransaction(ReadTransaction):
@@ -183,24 +182,18 @@ class WriteTransaction(ReadTransaction):
             RetryTransactionError: if it changes another number of `rows`; a deferred statement raises this
                 at the flush.
         """
-        self.change_ready(self._ready(statement, values), rows)
+        self._defer(self._ready(statement, values), rows)
 
     def change_each(self, statement: Statement, values: Iterable[dict[str, Any]]) -> None:
         """Execute a statement as `change` does, once for each set of values."""
         if isinstance(statement, str):
             statement = compile_text(statement)
         for sets in chunks(list(values), ROWS_PER_STATEMENT):
-            self.change_ready(statement.ready_each(self.connection.dialect, sets))
+            self.check_deadline()
+            self._defer(statement.ready_each(self.connection.dialect, sets))
 
-    def change_ready(
-        self,
-        ready: DriverStatement,
-        rows: int | None = None,
-        error: type[Exception] = RetryTransactionError,
-    ) -> None:
-        """Execute a statement of the driver as `change` does; raise `error` for another number of rows."""
-        self.check_deadline()
-        self._deferred.append(_DeferredStatement(ready, rows, error))
+    def _defer(self, ready: DriverStatement, rows: int | None = None) -> None:
+        self._deferred.append(_DeferredStatement(ready, rows))
         if not self._can_pipeline:
             self.flush()
 
@@ -222,9 +215,9 @@ class WriteTransaction(ReadTransaction):
             results = send_together(self.connection, statements)
         else:
             results = [send(self.connection, ready) for ready in statements]
-        for (_, rows, error), result in zip(deferred, results, strict=False):
+        for (_, rows), result in zip(deferred, results, strict=False):
             if rows is not None and result.rowcount != rows:
-                raise error
+                raise RetryTransactionError
         return results[len(deferred) :]
 
     def _send(self, ready: DriverStatement) -> StatementResult:

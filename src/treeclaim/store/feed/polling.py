@@ -20,6 +20,7 @@ from treeclaim.store.database.compiled import compile_text
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.feed.shards import (
+    UNREAD,
     FeedState,
     compare,
     make_chains,
@@ -37,11 +38,11 @@ _MOST_ROWS = 1000
 """Rows that one poll reads: some hundred kilobytes."""
 
 _SHARDS_SQL = "SELECT 'shard', shard, position, token, pruned_to{} FROM treeclaim_feed_shards"
-_LOOK_SQL = f"""
+_LOOK = f"""
 {_SHARDS_SQL.format(", NULL, NULL, NULL")}
 UNION ALL SELECT * FROM (
 SELECT kind, shard, position, previous, object_id, format, amounts, created_at
-FROM treeclaim_feed WHERE {{conditions}} LIMIT {{most}}) unread
+FROM treeclaim_feed WHERE {UNREAD} LIMIT {_MOST_ROWS + 1}) unread
 """
 
 _SHARDS = "shards"
@@ -70,9 +71,6 @@ class FeedPoller:
     def __init__(self, probe: Probe, dialect: Dialect) -> None:
         self._probe = probe
         self._dialect = dialect
-        mark = "?" if dialect.paramstyle == "qmark" else "%s"
-        conditions = (f"shard = {number} AND position > {mark}" for number in range(SHARDS))
-        self._look = _LOOK_SQL.format(conditions=" OR ".join(conditions), most=_MOST_ROWS + 1)
         self._last_poll: tuple[tuple[int, int] | None, Cursor | None] = (None, None)
         """The version of the database before the last poll, and the cursor that the poll found."""
 
@@ -98,7 +96,9 @@ class FeedPoller:
             return None
         if len(cursor.positions) != SHARDS:
             raise LoadRequiredError
-        rows = self._probe.rows(self._look, cursor.positions)
+        after = {f"at_{shard}": position for shard, position in enumerate(cursor.positions)}
+        look = compile_text(_LOOK).ready(self._dialect, after)
+        rows = self._probe.rows(look.sql, look.parameters)
         shards = make_shards(row[1:5] for row in rows if row[0] == _SHARD)
         reached = make_cursor(shards)
         self._last_poll = version, reached

@@ -24,7 +24,6 @@ from sqlalchemy.engine import Connection
 
 from treeclaim.model.changes import Cursor, ProviderEffect
 from treeclaim.model.parts import EVERYTHING
-from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.systems import galera_node, get_system
 from treeclaim.store.database.transactions import (
     ROWS_PER_STATEMENT,
@@ -44,42 +43,38 @@ _AVOID_SECONDS = 10.0
 """Seconds for which a process avoids such a shard: the server ends idle transactions after this time by default."""
 
 _ADVANCE = """
-UPDATE treeclaim_feed_shards SET previous = token, token = %(token)s, position = position + 1
-WHERE shard = %(shard)s
+UPDATE treeclaim_feed_shards SET previous = token, token = :token, position = position + 1
+WHERE shard = :shard
 """
 """MariaDB assigns from left to right, so `previous` comes first."""
 
-_FENCED = " AND fence = %(fence)s"
+_FENCED = " AND fence = :fence"
 
-_INSERT = """
-INSERT INTO treeclaim_feed
-    (shard, position, previous, created_at, format, kind, object_id, parts, uuid, tree, amounts)
-SELECT s.shard, s.position, s.previous, {columns} FROM {shard} s, {rows}
-"""
-
-_SHARD = "(SELECT shard, position, previous FROM treeclaim_feed_shards WHERE shard = %(shard)s)"
+_SHARD = "(SELECT shard, position, previous FROM treeclaim_feed_shards WHERE shard = :shard)"
 
 _JSON_COLUMNS = ("kind", "object_id", "parts", "uuid", "tree", "amounts")
 
 
 def _insert(kind: str, shard: str = _SHARD) -> str:
     """Return the INSERT of rows that are one JSON list, for a kind of database."""
+    columns = [f"r.{name}" for name in _JSON_COLUMNS]
+    types = {name: str(feed.c[name].type) for name in _JSON_COLUMNS}
+    at = ":at, :format"
     if kind == "sqlite":
         columns = [f"json_extract(value, '$.{name}')" for name in _JSON_COLUMNS]
-        head, rows = ":at, :format", "json_each(:rows)"
-        shard = shard.replace("%(shard)s", ":shard")
+        rows = "json_each(:changes)"
+    elif kind == "postgresql":
+        at = "CAST(:at AS timestamp), CAST(:format AS smallint)"
+        described = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        rows = f"json_to_recordset(CAST(:changes AS json)) AS r ({described})"
     else:
-        columns = [f"r.{name}" for name in _JSON_COLUMNS]
-        types = {name: str(feed.c[name].type) for name in _JSON_COLUMNS}
-        if kind == "postgresql":
-            head = "CAST(%(at)s AS timestamp), CAST(%(format)s AS smallint)"
-            described = ", ".join(f"{name} {type_}" for name, type_ in types.items())
-            rows = f"json_to_recordset(CAST(%(rows)s AS json)) AS r ({described})"
-        else:
-            head = "%(at)s, %(format)s"
-            paths = ", ".join(f"{name} {type_} PATH '$.{name}'" for name, type_ in types.items())
-            rows = f"JSON_TABLE(%(rows)s, '$[*]' COLUMNS ({paths})) r"
-    return _INSERT.format(columns=", ".join([head, *columns]), shard=shard, rows=rows)
+        paths = ", ".join(f"{name} {type_} PATH '$.{name}'" for name, type_ in types.items())
+        rows = f"JSON_TABLE(:changes, '$[*]' COLUMNS ({paths})) r"
+    return f"""
+        INSERT INTO treeclaim_feed
+            (shard, position, previous, created_at, format, {", ".join(_JSON_COLUMNS)})
+        SELECT s.shard, s.position, s.previous, {at}, {", ".join(columns)} FROM {shard} s, {rows}
+    """
 
 
 _INSERT_BY_KIND = {kind: _insert(kind) for kind in ("sqlite", "postgresql", "mysql")}
@@ -87,7 +82,7 @@ _INSERT_BY_KIND = {kind: _insert(kind) for kind in ("sqlite", "postgresql", "mys
 # The lock timeout holds until the end of the transaction, which sends nothing but COMMIT after that.
 _POSTGRESQL = f"""
 WITH advanced AS (
-{_ADVANCE} AND set_config('lock_timeout', %(wait)s, true) IS NOT NULL
+{_ADVANCE} AND set_config('lock_timeout', :wait, true) IS NOT NULL
 RETURNING shard, position, previous)
 {_insert("postgresql", "advanced")}
 """
@@ -98,7 +93,7 @@ SELECT shard, COUNT(DISTINCT position) AS commits, MIN(position) AS least, MAX(p
 FROM treeclaim_feed
 """
 _PREVIOUS = "SELECT DISTINCT shard, previous FROM treeclaim_feed"
-_UNREAD, _AT = (
+UNREAD, _AT = (
     " OR ".join(f"shard = {shard} AND position {sign} :at_{shard}" for shard in range(SHARDS))
     for sign in (">", "=")
 )
@@ -199,24 +194,26 @@ def append_changes(transaction: WriteTransaction, shard: int, fence: int | None 
             return
         changes = [{"kind": NOTHING, "object_id": 0}]
     dialect = transaction.connection.dialect
-    values = {"shard": shard, "at": transaction.now, "format": FORMAT}
-    advance = {"shard": shard, "token": new_token(), "wait": ceil(LOCK_SECONDS), "fence": fence}
-    is_first = dialect.name == "postgresql"
-    if dialect.name == "sqlite":
-        sql = _ADVANCE.replace("%(shard)s", ":shard").replace("%(token)s", ":token")
-        transaction.change_ready(DriverStatement(sql, advance), 1)
-    elif dialect.name == "mysql":
-        sql = _ADVANCE + _FENCED if fence is not None else _ADVANCE
+    values: dict[str, Any] = {"shard": shard, "at": transaction.now, "format": FORMAT}
+    advance: dict[str, Any] = {"shard": shard, "token": new_token()}
+    is_postgresql = dialect.name == "postgresql"
+    if not is_postgresql:
+        sql = _ADVANCE
+        if fence is not None:
+            sql += _FENCED
+            advance["fence"] = fence
         if getattr(dialect, "is_mariadb", False):
-            sql = f"SET STATEMENT innodb_lock_wait_timeout = %(wait)s FOR {sql}"
-        transaction.change_ready(DriverStatement(sql, advance), 1)
-    for rows in chunks(changes, ROWS_PER_STATEMENT):
-        sql = _INSERT_BY_KIND[dialect.name]
-        parameters = values | {"rows": orjson.dumps(rows).decode()}
-        if is_first:
-            sql, is_first = _POSTGRESQL, False
-            parameters |= advance | {"wait": f"{LOCK_SECONDS * 1000:.0f}ms"}
-        transaction.change_ready(DriverStatement(sql, parameters), len(rows))
+            sql = f"SET STATEMENT innodb_lock_wait_timeout = :wait FOR {sql}"
+            advance["wait"] = ceil(LOCK_SECONDS)
+        transaction.change(sql, rows=1, **advance)
+    for number, rows in enumerate(chunks(changes, ROWS_PER_STATEMENT)):
+        sql, parameters = _INSERT_BY_KIND[dialect.name], values
+        if is_postgresql and number == 0:
+            sql, parameters = (
+                _POSTGRESQL,
+                values | advance | {"wait": f"{LOCK_SECONDS * 1000:.0f}ms"},
+            )
+        transaction.change(sql, rows=len(rows), changes=orjson.dumps(rows).decode(), **parameters)
 
 
 def _make_rows(transaction: WriteTransaction) -> list[dict[str, Any]]:
@@ -296,7 +293,7 @@ def load_feed_rows(
     ):
         return []
     values = {f"at_{shard}": position for shard, position in enumerate(positions)}
-    return transaction.rows(f"{query} WHERE {_UNREAD} {groups}", **values)
+    return transaction.rows(f"{query} WHERE {UNREAD} {groups}", **values)
 
 
 def make_chains(rows: Iterable[Any]) -> dict[int, Chain]:

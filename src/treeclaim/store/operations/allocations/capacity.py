@@ -2,10 +2,9 @@
 """Judges new allocations by inventories and capacity (contract page 70, section 1.3), and inserts them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from treeclaim.model.errors import (
     CapacityExceededError,
@@ -121,30 +120,18 @@ class Ledger:
         self._providers |= {allocation.provider.id: allocation.provider for allocation in new}
         keys = {allocation.key for allocation in new}
         consumed = {consumed for key in keys for consumed in self._entries.get(key, ())}
-        for key, row in self._inventories(keys | consumed):
-            if entries is None and row.is_consuming:
-                raise RetryTransactionError
-            self._used[key] = int(row.used)
-
-    def _inventories(self, keys: AbstractSet[Key]) -> Iterator[tuple[Key, Any]]:
-        """Read inventories, and yield the row of each.
-
-        Raises:
-            RetryTransactionError: if a class has another name.
-        """
-        class_ids = sorted({class_id for _, class_id in keys})
-        for chunk in chunks(sorted({provider_id for provider_id, _ in keys})):
-            rows = self._transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=class_ids)
-            for row in rows:
+        class_ids = sorted({class_id for _, class_id in keys | consumed})
+        for chunk in chunks(sorted({provider_id for provider_id, _ in keys | consumed})):
+            for row in transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=class_ids):
                 key = (row.resource_provider_id, row.resource_class_id)
-                if row.name != self._names.get(key[1], row.name):
+                is_renamed = row.name != self._names.get(key[1], row.name)
+                if is_renamed or (entries is None and row.is_consuming):
                     raise RetryTransactionError
-                if key not in keys:
-                    continue
-                self.has_conditions |= bool(row.has_conditions)
-                self._names[key[1]] = row.name
-                self._stocks[key] = Inventory(*row[_AMOUNTS])
-                yield key, row
+                if key in keys or key in consumed:
+                    self.has_conditions |= bool(row.has_conditions)
+                    self._names[key[1]] = row.name
+                    self._stocks[key] = Inventory(*row[_AMOUNTS])
+                    self._used[key] = int(row.used)
 
     def accept(
         self,
