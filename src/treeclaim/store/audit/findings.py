@@ -9,7 +9,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
 from treeclaim.model.names import (
     CUSTOM_PREFIX,
@@ -20,6 +19,7 @@ from treeclaim.model.names import (
 from treeclaim.model.provider import Effect, Inventory
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD, find_holders, load_requests
+from treeclaim.store.reading.holds import EXISTING_HOLDS
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS
 
@@ -35,13 +35,6 @@ _LATE = timedelta(minutes=1)
 
 Item = Mapping[str, Any]
 """A finding, as in the response."""
-
-_HOLD_UUIDS = f"""
-SELECT treeclaim_holds.uuid FROM treeclaim_holds
-JOIN consumers holders ON holders.uuid = treeclaim_holds.uuid
-JOIN consumer_types t ON t.id = holders.consumer_type_id AND t.name = '{HOLD_TYPE}'
-"""
-"""The uuids of existing holds."""
 
 _MEMBERS = """
 (
@@ -83,7 +76,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         # Units do not apply to holds.
         f"""
         SELECT {_ALLOCATION_COLUMNS} FROM allocations {_ON_PROVIDER} JOIN {_OF_INVENTORY}
-        WHERE allocations.consumer_id NOT IN ({_HOLD_UUIDS}) AND (
+        WHERE allocations.consumer_id NOT IN ({EXISTING_HOLDS}) AND (
             allocations.used < min_unit OR allocations.used > max_unit
             OR allocations.used % step_size <> 0
         )
@@ -110,7 +103,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         f"""
         SELECT uuid FROM consumers LEFT JOIN allocations ON allocations.consumer_id = consumers.uuid
         WHERE allocations.id IS NULL AND (
-            uuid NOT IN ({_HOLD_UUIDS}) OR uuid NOT IN (SELECT hold_uuid FROM treeclaim_draws)
+            uuid NOT IN ({EXISTING_HOLDS}) OR uuid NOT IN (SELECT hold_uuid FROM treeclaim_draws)
         )
         ORDER BY uuid
         """,
@@ -173,15 +166,15 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     ),
     FindingKind.EXPIRED_HOLD: (
         f"""
-        SELECT uuid FROM treeclaim_holds WHERE uuid IN ({_HOLD_UUIDS}) AND ends_at <= :late
+        SELECT uuid FROM treeclaim_holds WHERE uuid IN ({EXISTING_HOLDS}) AND ends_at <= :late
         ORDER BY uuid
         """,
         ("consumer",),
     ),
     FindingKind.BROKEN_HOLD: (
         f"""
-        SELECT uuid FROM treeclaim_holds WHERE uuid NOT IN ({_HOLD_UUIDS})
-        UNION SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid NOT IN ({_HOLD_UUIDS})
+        SELECT uuid FROM treeclaim_holds WHERE uuid NOT IN ({EXISTING_HOLDS})
+        UNION SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid NOT IN ({EXISTING_HOLDS})
         ORDER BY uuid
         """,
         ("consumer",),
@@ -191,7 +184,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         SELECT drawn.consumer_uuid, p.uuid, c.name, COALESCE(allocations.used, 0), drawn.amount
         FROM (
             SELECT consumer_uuid, provider_id, class_id, SUM(amount) AS amount FROM treeclaim_draws
-            WHERE hold_uuid IN ({_HOLD_UUIDS}) GROUP BY consumer_uuid, provider_id, class_id
+            WHERE hold_uuid IN ({EXISTING_HOLDS}) GROUP BY consumer_uuid, provider_id, class_id
         ) drawn
         LEFT JOIN allocations ON allocations.consumer_id = drawn.consumer_uuid
             AND allocations.resource_provider_id = drawn.provider_id
@@ -216,7 +209,7 @@ WHERE allocations.consumer_id IN (
     SELECT consumer_id FROM allocations
     JOIN resource_providers p ON p.id = allocations.resource_provider_id
     GROUP BY consumer_id HAVING COUNT(DISTINCT COALESCE(p.root_provider_id, p.id)) > 1
-) AND allocations.consumer_id NOT IN ({_HOLD_UUIDS})
+) AND allocations.consumer_id NOT IN ({EXISTING_HOLDS})
 ORDER BY consumer_id, root_id
 """
 _ROOTS = """

@@ -41,7 +41,9 @@ _PROJECTS = """
 SELECT hold_uuid, project FROM treeclaim_hold_projects WHERE hold_uuid IN :uuids
 ORDER BY hold_uuid, number
 """
-_EXISTING_HOLDS = f"SELECT treeclaim_holds.uuid FROM {_EXISTING}"
+EXISTING_HOLDS = f"SELECT treeclaim_holds.uuid FROM {_EXISTING}"
+"""The UUIDs of existing holds."""
+
 _DRAWS = f"""
 SELECT hold_uuid, consumer_uuid, resource_providers.uuid, resource_classes.name, amount, used
 FROM treeclaim_draws
@@ -144,7 +146,7 @@ def load_draws(
 
 def load_hold_uuids(transaction: ReadTransaction) -> frozenset[str]:
     """Return the uuids of all existing holds."""
-    return frozenset(uuid for (uuid,) in transaction.rows(_EXISTING_HOLDS))
+    return frozenset(uuid for (uuid,) in transaction.rows(EXISTING_HOLDS))
 
 
 def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:

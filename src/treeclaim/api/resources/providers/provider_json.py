@@ -18,7 +18,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.provider import Provider
-from treeclaim.store.operations.providers.providers import require_exists
+from treeclaim.store.operations.providers.placing import find_provider
 
 _LINKS = (
     (None, "inventories"),
@@ -129,7 +129,7 @@ def json_for_provider(call: Call) -> Any:
     try:
         return call.json()
     except ApiError:
-        call.services.store.read(require_exists, call.arguments["uuid"])
+        call.services.store.read(find_provider, call.arguments["uuid"])
         raise
 
 

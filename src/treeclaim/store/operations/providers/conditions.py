@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from treeclaim.model.errors import ConflictError, NotFoundError, ProviderNotFoundError
+from treeclaim.model.errors import ConflictError, NotFoundError
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import MOST_CONDITIONS, Condition
 from treeclaim.store.database.compiled import compile_insert
@@ -27,7 +27,7 @@ from treeclaim.store.operations.locks.provider_rows import (
     lock_providers,
     lock_shapes,
 )
-from treeclaim.store.operations.providers.placing import find_providers
+from treeclaim.store.operations.providers.placing import find_provider
 from treeclaim.store.reading.providers.parts import read_condition
 from treeclaim.store.schema.tables import conditions
 
@@ -61,7 +61,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
         ProviderNotFoundError.
         ConflictError: if the provider has `MOST_CONDITIONS` other conditions.
     """
-    place = _place(transaction, provider_uuid)
+    place = find_provider(transaction, provider_uuid)
     _lock_below(transaction, place)
     now = read_clock(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=place.id)
@@ -93,7 +93,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 
 
 def _lock_below(transaction: WriteTransaction, place: Any) -> None:
-    """Lock a provider, as `_place` returns it, and its descendants; retry if it was moved or deleted."""
+    """Lock a provider, as `find_provider` returns it, and its descendants; retry if it was moved or deleted."""
     lock_shapes(transaction, {place.root})
     ids = _load_subtree_ids(transaction, place)
     locked: dict[int, LockedProvider] = {}
@@ -135,7 +135,7 @@ def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str
     Raises:
         ProviderNotFoundError.
     """
-    place = _place(transaction, provider_uuid)
+    place = find_provider(transaction, provider_uuid)
     ids = _load_subtree_ids(transaction, place)
     rows = transaction.rows_in_chunks(_CONSUMERS, ids=ids)
     consumers = {row.consumer_id for row in rows}
@@ -143,12 +143,5 @@ def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str
 
 
 def _load_subtree_ids(transaction: ReadTransaction, place: Any) -> list[int]:
-    """Return the ids of a provider, as `_place` returns it, and of its descendants."""
+    """Return the ids of a provider, as `find_provider` returns it, and of its descendants."""
     return sorted(row.id for row in transaction.rows(_SUBTREE_IDS, provider_id=place.id))
-
-
-def _place(transaction: ReadTransaction, uuid: str) -> Any:
-    """Return id, UUID and id of the root of a provider."""
-    for row in find_providers(transaction, "uuid", {uuid}):
-        return row
-    raise ProviderNotFoundError(uuid)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from treeclaim.model.claim import Omission
-from treeclaim.model.errors import InvalidParentError
+from treeclaim.model.errors import InvalidParentError, ProviderNotFoundError
 from treeclaim.model.extension.batch import EntryFault
 from treeclaim.model.extension.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
@@ -271,6 +271,13 @@ def find_providers(
         # Some collations also match other spellings.
         if column != "uuid" or row.uuid in values
     ]
+
+
+def find_provider(transaction: ReadTransaction, uuid: str) -> Any:
+    """Return id, UUID and id of the root of a provider; raise `ProviderNotFoundError` for an unknown one."""
+    for row in find_providers(transaction, "uuid", {uuid}):
+        return row
+    raise ProviderNotFoundError(uuid)
 
 
 def _delete_leftovers(transaction: WriteTransaction, ids: Collection[int]) -> None:

@@ -6,7 +6,6 @@ from treeclaim.model.errors import (
     DuplicateProviderError,
     ProviderHasChildrenError,
     ProviderInUseError,
-    ProviderNotFoundError,
 )
 from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.provider import Provider
@@ -15,7 +14,7 @@ from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.consumption import require_unconsumed
 from treeclaim.store.operations.providers.entries import write_targets
 from treeclaim.store.operations.providers.part_writer import Target, WriteRules
-from treeclaim.store.operations.providers.placing import find_providers, find_uuids
+from treeclaim.store.operations.providers.placing import find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations
 
 _NAMED = "SELECT id, name FROM resource_providers WHERE name = :name"
@@ -123,12 +122,6 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
     for statement in (*_DELETE_PARTS, _DETACH, _DELETE):
         transaction.execute(statement, provider_id=provider.id)
     transaction.touch_deleted(provider.id, provider.uuid, child_and_root.root or provider.uuid)
-
-
-def require_exists(transaction: ReadTransaction, uuid: str) -> None:
-    """Raise `ProviderNotFoundError` if no provider has exactly this UUID."""
-    if not find_providers(transaction, "uuid", {uuid}):
-        raise ProviderNotFoundError(uuid)
 
 
 def _require_unused(transaction: ReadTransaction, uuid: str, name: str) -> None:
