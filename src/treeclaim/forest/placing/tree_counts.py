@@ -62,10 +62,10 @@ def counts_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
     if problem.consumes:
         # Providers that consume of the same inventory are not independent of each other.
         return counts, matching
-    if len(problem.plan.slots) == 1 and problem.plan.slots[0].resources:
+    if len(problem.plan.slots) == 1 and armed_heads(forest) is None:
         numbers = _pairs_of(problem.relations[0], matching)
         providers = problem.relations[0].pairs.provider[numbers]
-        times = _once_where_armed(forest, providers, _times(problem, providers[:, None]))
+        times = _times(problem, providers[:, None])
         return sums_by(forest.order.tree[providers], times, len(counts)), matching[:0]
     is_single = np.logical_and.reduce(
         [_options_of(relation)[matching] == 1 for relation in problem.relations]
@@ -101,22 +101,6 @@ def _pairs_of(relation: Relation, trees: Trees) -> Integers:
     starts = relation.pairs.starts
     _, numbers = Window(starts[trees], starts[trees + 1] - starts[trees]).pairs()
     return numbers if relation.fits is None else numbers[relation.fits[numbers]]
-
-
-def _once_where_armed(forest: Forest, providers: Rows, times: Rows) -> Rows:
-    """Return how often providers serve a slot where a first use begins an `on_use` condition.
-
-    Such a condition admits one consumer to its subtree.
-    """
-    heads = armed_heads(forest)
-    if heads is None:
-        return times
-    armed = np.flatnonzero((heads[providers] != NO_ROW) & (times > 0))
-    _, first = np.unique(heads[providers[armed]], return_index=True)
-    once = times.copy()
-    once[armed] = 0
-    once[armed[first]] = 1
-    return once
 
 
 def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
