@@ -17,7 +17,7 @@ from treeclaim.cli.output import (
     replace_unencodable_characters,
     warn,
 )
-from treeclaim.cli.registry import all_commands, run_command, split_leading_options
+from treeclaim.cli.registry import GROUPS, all_commands, run_command, split_leading_options
 
 _BROKEN_PIPE = 141
 """Exit status when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
@@ -94,9 +94,10 @@ def _overview() -> argparse.ArgumentParser:
     for name, entry in all_commands().items():
         group, _, verb = name.rpartition(" ")
         if group not in groups:
-            heads = (other.rpartition(" ") for other in all_commands())
-            verbs = ", ".join(verb for head, _, verb in heads if head == group)
-            parser = commands.add_parser(group, help=verbs, description=f"Commands: {verbs}.")
+            text = GROUPS[group]
+            parser = commands.add_parser(
+                group, help=text, description=f"{text[0].upper()}{text[1:]}."
+            )
             groups[group] = parser.add_subparsers(
                 title="commands", metavar="COMMAND", required=True
             )

@@ -86,6 +86,23 @@ audit                         consumers.audit:Audit                    find erro
 demo                          demo:Demo                                show the main job on a temporary database
 """
 
+# Lines of help of the first words of commands that have two.
+_GROUPS = """
+db          create, upgrade and tidy up the database
+upgrade     prepare an upgrade
+config      show and check the configuration
+policy      show the policy
+candidate   search for candidates
+allocation  claim, place, release and show allocations
+hold        reserve capacity for later claims
+condition   stop new allocations from a provider, or allow them again
+mix         store the requests that the cloud expects
+plan        list the moves that reach a goal
+request     store the requests of consumers
+aggregate   list, set and import the names of aggregates
+provider    show providers, and watch their changes
+"""
+
 
 def _read_commands() -> Iterator[tuple[str, CommandEntry]]:
     for line in _COMMANDS.strip().splitlines():
@@ -96,6 +113,9 @@ def _read_commands() -> Iterator[tuple[str, CommandEntry]]:
 
 COMMANDS = dict(_read_commands())
 """Commands by their words, in the order of the help."""
+
+GROUPS = dict(_COLUMNS.split(line, maxsplit=1) for line in _GROUPS.strip().splitlines())
+"""Lines of help by the first words of commands."""
 
 _BY_ALIAS = {entry.alias: entry for entry in COMMANDS.values() if entry.alias is not None}
 

@@ -49,11 +49,6 @@ class RequestHead:
         is_complete: Whether the head has ended.
     """
 
-    __slots__ = (
-        *("method", "target", "keep_alive", "is_http_1_0", "length", "is_chunked"),
-        *("expects_continue", "size", "body", "environment", "is_complete", "_repeated"),
-    )
-
     def __init__(self, method: str) -> None:
         self.method = method
         self.target = b""
