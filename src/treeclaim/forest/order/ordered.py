@@ -154,8 +154,10 @@ class _OrderedSearch:
         self._anchors = all_anchors(problem) if anchors is None else anchors
         self._drawing = Drawing(problem, scoring)
         self._parts: list[ScoredCandidates] = []
-        self._last = _BEHIND_ALL
-        """The key of the last candidate wanted; behind all while there are not enough."""
+        self._count = self._sorted = 0
+        """How many candidates the parts have, and had when they were sorted."""
+        self._last: _Key | None = None
+        """The key of the last candidate wanted; None while there are not enough."""
         self._approximate: dict[int, float] = {}
         """The ceilings of the trees that were searched heuristically."""
         self._visited = 0
@@ -169,8 +171,8 @@ class _OrderedSearch:
             self._problem.budget.check()
             if self._are_enough_before((-float(ceiling[0]), int(trees[0]))):
                 self._sort()
-            needed = self._are_needed(ceiling, trees)
-            if not needed.any():
+            needed = self._needed(ceiling, trees)
+            if not len(trees[needed]):
                 break
             self._visit(ceiling[needed], trees[needed])
         if not self._parts:
@@ -185,29 +187,32 @@ class _OrderedSearch:
 
     def _are_enough_before(self, key: _Key) -> bool:
         """Return whether as many candidates as are wanted come before a key, perhaps some of them twice."""
-        count = sum(
-            int(np.count_nonzero(_are_before(part.score, part.tree, key))) for part in self._parts
-        )
-        return self._wanted is not None and count >= self._wanted
+        if self._wanted is None or self._count < self._wanted:
+            return False
+        before = (_are_before(part.score, part.tree, key) for part in self._parts)
+        return sum(map(np.count_nonzero, before)) >= self._wanted
 
-    def _are_needed(self, score: Floats, tree: Trees) -> Mask:
+    def _needed(self, score: Floats, tree: Trees) -> Mask | slice:
         """Return which scores, or ceilings, of candidates under trees are not behind the last one wanted."""
-        return _are_before(score, tree, self._last)
+        return slice(None) if self._last is None else _are_before(score, tree, self._last)
 
     def _take(self, scored: ScoredCandidates) -> None:
         """Add candidates, except for those behind as many as are wanted."""
-        scored = scored.take(self._are_needed(scored.score, scored.tree))
+        scored = scored.take(self._needed(scored.score, scored.tree))
         if not len(scored.tree):
             return
         self._problem.budget.hold(scored.nbytes)
         self._parts.append(scored)
+        self._count += len(scored.tree)
         if self._wanted is not None:
-            most = self._wanted if self._last is _BEHIND_ALL else 2 * self._wanted + TOGETHER
-            if sum(len(part.tree) for part in self._parts) >= most:
+            most = self._wanted if self._last is None else 2 * self._wanted + TOGETHER
+            if self._count >= most:
                 self._sort()
 
     def _sort(self) -> None:
         """Put the candidates in order, and drop those behind as many as are wanted."""
+        if self._count == self._sorted:
+            return
         parts = self._parts
         whole = ScoredCandidates(*map(np.concatenate, zip(*parts, strict=True)))
         # A stable sort keeps the canonical order within a tree.
@@ -217,7 +222,8 @@ class _OrderedSearch:
             whole = whole.take(_first_places(whole.rows))
         whole = whole.take(slice(self._wanted))
         self._problem.budget.hold(whole.nbytes - sum(part.nbytes for part in parts))
-        self._parts = [whole]
+        self._parts, self._count = [whole], len(whole.tree)
+        self._sorted = self._count
         if len(whole.tree) == self._wanted:
             self._last = -float(whole.score[-1]), int(whole.tree[-1])
 
@@ -309,7 +315,7 @@ class _OrderedSearch:
         trees = np.full(len(units), tree)
         if first_tree in self._approximate:
             self._approximate[tree] = ceiling
-        needed = self._are_needed(score, trees)
+        needed = self._needed(score, trees)
         rows = rows[needed]
         if len(rows):
             roots = self._problem.order.roots
