@@ -4,7 +4,6 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -12,9 +11,8 @@ from prometheus_client.registry import Collector
 
 from treeclaim import metrics
 from treeclaim.admin import TakeCensus
-from treeclaim.admin.capacity import Fits, Meter
+from treeclaim.admin.capacity import Meter
 from treeclaim.admin.certificates import Expiry
-from treeclaim.forest.listing.totals import Totals
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
 
@@ -48,6 +46,14 @@ _VALUES = {
     "largest_free": "The most that is free at a single provider.",
 }
 
+_FITS = {
+    "": "Consumers that still fit.",
+    "_when_empty": "Consumers that fit if nothing were allocated.",
+}
+
+_Sums = tuple[list[str], str, Mapping[str, int]]
+"""The labels of a part, a resource class, and its values."""
+
 _UTIME, _STIME, _THREADS, _RSS = 11, 12, 17, 21
 """Positions in /proc/PID/stat after the name, which may contain any characters."""
 
@@ -59,8 +65,7 @@ RESOURCE_METRICS = frozenset(
     {
         *(f"treeclaim_{part}resource_{value}" for part in ("", "aggregate_") for value in _VALUES),
         "treeclaim_resource_metrics_left_out",
-        "treeclaim_fits",
-        "treeclaim_fits_when_empty",
+        *(f"treeclaim_fits{kind}" for kind in _FITS),
     }
 )
 """Names of all metrics of resources."""
@@ -99,61 +104,35 @@ def collect_resources(meter: Meter) -> Iterator[Metric]:
     measured = meter.latest()
     if measured is None:
         return
-    of_cloud = _Families("treeclaim_resource", [])
-    of_aggregates = _Families("treeclaim_aggregate_resource", ["aggregate"])
-    hidden_count = of_cloud.add([], measured.cloud, _MOST_PAIRS)
-    shown = _MOST_PAIRS - len(measured.cloud) + hidden_count
-    for uuid, totals in measured.aggregates.items():
-        left_here = of_aggregates.add([uuid], totals, shown)
-        shown -= len(totals) - left_here
-        hidden_count += left_here
-    yield from of_cloud.families
+    of_cloud: list[_Sums] = [([], name, sums) for name, sums in measured.cloud.items()]
+    of_aggregates: list[_Sums] = [
+        ([uuid], name, sums)
+        for uuid, totals in measured.aggregates.items()
+        for name, sums in totals.items()
+    ]
+    yield from _sum_families("treeclaim_resource", [], of_cloud[:_MOST_PAIRS])
     if measured.aggregates:
-        yield from of_aggregates.families
+        shown = of_aggregates[: max(_MOST_PAIRS - len(of_cloud), 0)]
+        yield from _sum_families("treeclaim_aggregate_resource", ["aggregate"], shown)
     yield GaugeMetricFamily(
         "treeclaim_resource_metrics_left_out",
         f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
-        value=hidden_count,
+        value=max(len(of_cloud) + len(of_aggregates) - _MOST_PAIRS, 0),
     )
-    yield from _of_flavors(measured.fits)
+    for kind, text in _FITS.items() if measured.fits else ():
+        family = GaugeMetricFamily(f"treeclaim_fits{kind}", text, labels=["flavor"])
+        for name, fits in measured.fits.items():
+            family.add_metric([name], fits.when_empty if kind else fits.now)
+        yield family
 
 
-class _Families:
-    """Metrics of sums, one for each sum that is shown."""
-
-    def __init__(self, prefix: str, labels: list[str]) -> None:
-        names = [*labels, "resource_class"]
-        self._by_value = {
-            value: GaugeMetricFamily(f"{prefix}_{value}", text, labels=names)
-            for value, text in _VALUES.items()
-        }
-
-    @property
-    def families(self) -> Iterable[Metric]:
-        """Return the metrics."""
-        return self._by_value.values()
-
-    def add(self, labels: list[str], totals: Totals, most: int) -> int:
-        """Add the sums of the cloud or of a part; return the number of classes beyond `most`."""
-        for name, sums in islice(totals.items(), most):
-            for value, family in self._by_value.items():
-                family.add_metric([*labels, name], sums[value])
-        return max(0, len(totals) - most)
-
-
-def _of_flavors(fits: Mapping[str, Fits]) -> Iterator[Metric]:
-    if not fits:
-        return
-    now = GaugeMetricFamily("treeclaim_fits", "Consumers that still fit.", labels=["flavor"])
-    empty = GaugeMetricFamily(
-        "treeclaim_fits_when_empty",
-        "Consumers that fit if nothing were allocated.",
-        labels=["flavor"],
-    )
-    for name, counted in fits.items():
-        now.add_metric([name], counted.now)
-        empty.add_metric([name], counted.when_empty)
-    yield from (now, empty)
+def _sum_families(prefix: str, labels: list[str], shown: Sequence[_Sums]) -> Iterator[Metric]:
+    """Yield a metric for each of the values of sums."""
+    for value, text in _VALUES.items():
+        family = GaugeMetricFamily(f"{prefix}_{value}", text, labels=[*labels, "resource_class"])
+        for parts, name, sums in shown:
+            family.add_metric([*parts, name], sums[value])
+        yield family
 
 
 def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
