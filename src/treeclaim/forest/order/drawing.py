@@ -100,18 +100,14 @@ class ReadyTrees:
         """Return all candidates of some trees with the numbers of these, in canonical order."""
         trees = [np.empty(0, dtype=np.int64)]
         parts: list[CandidateRows] = []
-        for tree, rows in self._draw(indices):
+        for tree, rows in self.draw(indices):
             trees.append(tree)
             parts.append(rows)
         rows = np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.int64)
         return np.concatenate(trees), rows
 
-    def draw(self, at: int) -> Iterator[CandidateRows]:
-        """Yield the candidates of a tree, given by its index, in canonical order."""
-        for _, rows in self._draw(np.array([at])):
-            yield rows
-
-    def _draw(self, indices: Integers) -> Iterator[tuple[Trees, CandidateRows]]:
+    def draw(self, indices: Integers) -> Iterator[tuple[Trees, CandidateRows]]:
+        """Yield candidates of some trees with the numbers of these, in canonical order, some at a time."""
         splitter = self._drawing.splitter
         for block in self._combiner.blocks(self._live[indices], _ROWS):
             self._drawing.problem.budget.check()

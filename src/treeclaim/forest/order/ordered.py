@@ -333,7 +333,7 @@ class _OrderedSearch:
         count = best = 0
         budget = self._problem.budget
         with budget.scope():
-            for rows in ready.draw(at):
+            for _, rows in ready.draw(np.array([at])):
                 budget.hold(bytes_of(rows))
                 parts.append(rows)
                 count += len(rows)

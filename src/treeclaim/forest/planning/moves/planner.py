@@ -7,10 +7,12 @@ cloud is too large. A solution is put into a legal order. A solution without a l
 program is solved again. Only a program of the whole cloud proves anything.
 """
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from operator import mul
 from typing import Any
 
@@ -48,8 +50,6 @@ _MOST_CUTS = 20
 _PLANNING_SHARE = 0.8
 """Share of the available time for finding a plan; the rest is for describing it."""
 
-_NO_DEADLINE = 86_400.0
-
 
 @dataclass(frozen=True, slots=True)
 class GoalState:
@@ -75,7 +75,7 @@ def make_plan(
     consumers: Iterable[PlannedConsumer],
     call: Moves,
     budget: Budget,
-    end: float | None = None,
+    end: float = math.inf,
 ) -> dict[str, Any]:
     """Return a plan as the response of the call.
 
@@ -84,16 +84,15 @@ def make_plan(
         consumers: All consumers with allocations.
         call: The call; all names in its queries exist.
         budget: The time and memory of the plan, beyond `end`.
-        end: When the best plan so far is returned, by the monotonic clock; None for no deadline.
+        end: When the best plan so far is returned, by the monotonic clock.
 
     Raises:
         InvalidValueError: if a provider whose tree is to be emptied does not exist.
     """
     now = time.monotonic()
-    seconds = _NO_DEADLINE if end is None else max(end - now, 0.0)
     call = replace(call, goal=_known_goal(forest, call.goal))
     situation = MoveSituation(forest, consumers, call, budget)
-    return _Planner(situation, now + _PLANNING_SHARE * seconds, now + seconds).plan()
+    return _Planner(situation, now + _PLANNING_SHARE * max(end - now, 0.0), end).plan()
 
 
 def _known_goal(forest: Forest, goal: Goal) -> Goal:
@@ -124,8 +123,8 @@ class _Planner:
         self._planning_end = planning_end
         self._end = end
         self._board = Board(situation)
+        self._counter = cache(self._make_counter)
         self._is_complete = True
-        self._counter: TreeCounter | None = None
         self._at_least = 0
         self._is_best = False
         """Return whether a program of the whole cloud proves that no plan comes nearer to the goal."""
@@ -188,17 +187,12 @@ class _Planner:
         for count in sizes:
             trees = None if count is None else places.promising_trees(count)
             with suppress(ModelTooLargeError):
-                self._solve_model(self._model(places, trees))
+                self._solve_model(places, trees)
                 self._reset()
                 if trees is None or self._is_good_enough():
                     return
         if isinstance(self._goal, Keep):
             self._solve_in_parts(places)
-
-    def _model(self, places: PlaceLister, trees: Mask | None) -> MoveModel:
-        """Return the program of the moves after those on the board."""
-        most = self._most_moves - len(self._board.moves)
-        return MoveModel(self._situation, places, trees, most)
 
     def _solve_in_parts(self, places: PlaceLister) -> None:
         """Join the moves of programs of few trees each that have no tree in common, while they gain anything."""
@@ -209,11 +203,12 @@ class _Planner:
             trees = places.promising_trees(TREES_OF_A_PART, used)
             used |= trees
             with suppress(ModelTooLargeError):
-                self._solve_model(self._model(places, trees))
+                self._solve_model(places, trees)
 
-    def _solve_model(self, model: MoveModel) -> None:
-        """Solve a program, and make the moves of its best solution for which a legal order is found."""
+    def _solve_model(self, places: PlaceLister, trees: Mask | None) -> None:
+        """Solve the program of further moves, and make those of its best solution for which a legal order is found."""
         count = len(self._board.moves)
+        model = MoveModel(self._situation, places, trees, self._most_moves - count)
         for number in range(_MOST_CUTS + 1):
             self._reset(count)
             solution = model.solve(self._planning_end)
@@ -287,14 +282,13 @@ class _Planner:
         }
         return GoalState(missing, fits or 0, gain, document, is_counted)
 
+    def _make_counter(self, goal: Keep) -> TreeCounter:
+        counts = [RequestCounts(self._forest, each, self._budget) for each, _ in goal.requests]
+        return TreeCounter(self._forest, counts)
+
     def _fits_of_mix(self, goal: Keep) -> int:
         """Return the sum of the goal `keep`."""
-        if self._counter is None:
-            counts = [
-                RequestCounts(self._forest, request, self._budget) for request, _ in goal.requests
-            ]
-            self._counter = TreeCounter(self._forest, counts)
-        sums = self._counter.in_trees(self._board.forest).sum(axis=0)
+        sums = self._counter(goal).in_trees(self._board.forest).sum(axis=0)
         return sum(map(mul, (weight for _, weight in goal.requests), sums.tolist()))
 
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
