@@ -48,7 +48,7 @@ def search(
     # Relate: which providers can take each slot, and under which anchors? A few comparisons of
     # whole columns answer for all trees at once, and all but the amounts is cached. It is done now,
     # so that a request that cannot be answered is refused before anything is sent.
-    budget = budget or Budget.of(options)
+    budget = budget or Budget(options.seconds, options.most_bytes)
     stages = budget.stages
     # Amounts of the request's holds count as free in all stages.
     if request.from_holds:

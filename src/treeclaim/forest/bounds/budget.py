@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
-from treeclaim.model.request import SearchOptions
 from treeclaim.model.timing import Stages, has_passed
 
 _INTERRUPT_SECONDS = 0.001
@@ -49,13 +48,6 @@ class Budget:
         self._held = 0
         self._interrupted = interrupted
         self._next_interrupt = now
-
-    @classmethod
-    def of(
-        cls, options: SearchOptions, *, interrupted: Callable[[], None] | None = None
-    ) -> "Budget":
-        """Return the budget that the operator grants to a question."""
-        return cls(options.seconds, options.most_bytes, interrupted=interrupted)
 
     def check(self) -> None:
         """Raise if the time is over; cheap enough for every turn of every loop.

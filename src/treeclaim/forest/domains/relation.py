@@ -45,12 +45,6 @@ class Relation:
     fits: Mask | None
 
     @property
-    def providers(self) -> Rows:
-        """Return the provider of each pair meant."""
-        provider = self.pairs.provider
-        return provider if self.fits is None else provider[self.fits]
-
-    @property
     def has_sharing(self) -> bool:
         """Return whether any provider is a sharing one."""
         sharing = self.pairs.sharing

@@ -257,8 +257,8 @@ _Parts = Mapping[tuple[str, str | None], Sequence[Any]]
 def reduce_request(
     request: CandidateRequest,
     kept: Collection[Constraint],
-    groups: Collection[str] | None = None,
-    consuming: Collection[str] = (),
+    groups: Collection[str] | None,
+    consuming: Collection[str],
 ) -> CandidateRequest:
     """Return a request with only some of its constraints and, if given, only some groups.
 
