@@ -7,7 +7,6 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +17,8 @@ from treeclaim.model.claim import Omission
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.entries import apply
-from treeclaim.store.schema.tables import (
-    resource_providers,
-)
 
 THERE, NEW, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
 UUIDS = [f"11111111-0000-4000-8000-{number:012}" for number in range(THERE + NEW)]
@@ -164,20 +159,10 @@ def uuid_of(given_entry):
 def state_in(transaction):
     """All providers with their parts, and those named in the feed."""
     transaction.flush()
-    above, root = resource_providers.alias(), resource_providers.alias()
     rows = transaction.rows(
-        CompiledStatement(
-            sa.select(
-                resource_providers.c.uuid,
-                resource_providers.c.name,
-                resource_providers.c.generation,
-                above.c.uuid,
-                root.c.uuid,
-                resource_providers.c.id,
-            )
-            .outerjoin(above, above.c.id == resource_providers.c.parent_provider_id)
-            .outerjoin(root, root.c.id == resource_providers.c.root_provider_id)
-        )
+        "SELECT p.uuid, p.name, p.generation, above.uuid, root.uuid, p.id FROM resource_providers p "
+        "LEFT JOIN resource_providers above ON above.id = p.parent_provider_id "
+        "LEFT JOIN resource_providers root ON root.id = p.root_provider_id"
     )
     uuids = {row[5]: row[0] for row in rows}
     stock = transaction.rows("SELECT resource_provider_id, total FROM inventories ORDER BY 1")

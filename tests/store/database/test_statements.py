@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ConcurrentChangeError
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.driver import DriverStatement, send
 from treeclaim.store.database.failures import Failure, classify_failure
 from treeclaim.store.database.transactions import (
@@ -33,17 +33,12 @@ TEXTS = [
     "",
     "'); DROP TABLE projects; --",
 ]
-INSERT = CompiledStatement(sa.insert(projects).inline())
-RENAME = CompiledStatement(
-    sa.update(projects)
-    .where(projects.c.external_id == sa.bindparam("before"))
-    .values(external_id=sa.bindparam("after"))
-)
-NAMES = CompiledStatement(sa.select(projects.c.external_id).order_by(projects.c.external_id))
-FOUND = sa.select(projects.c.external_id).where(
-    projects.c.external_id.in_(bind_list("names")),
-    sa.text("NOT (external_id IN :others)").bindparams(bind_list("others")),
-)
+INSERT = compile_insert(projects)
+RENAME = "UPDATE projects SET external_id = :after WHERE external_id = :before"
+NAMES = "SELECT external_id FROM projects ORDER BY external_id"
+FIND = """
+SELECT external_id FROM projects WHERE external_id IN :names AND NOT (external_id IN :others)
+"""
 MANY = 5000
 
 
@@ -73,7 +68,6 @@ def test_lists_and_times_are_parameters(store):
     names = [f"{number:04}" for number in range(MANY)]
     insert(store, names)
     by_names = "SELECT external_id FROM projects WHERE external_id IN :names AND created_at <= :at"
-    find = CompiledStatement(FOUND)
 
     def select_names(statement, **values):
         return {row.external_id for row in transaction.rows(statement, **values)}
@@ -85,7 +79,7 @@ def test_lists_and_times_are_parameters(store):
             for at, count in ((AT, length), (AT - dt.timedelta(seconds=1), 0)):
                 assert select_names(by_names, names=wanted, at=at) == set(names[:count])
             for others in (names[1:2], names[:5:2]):
-                assert select_names(find, names=wanted, others=others) == set(wanted) - set(others)
+                assert select_names(FIND, names=wanted, others=others) == set(wanted) - set(others)
 
 
 @pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])

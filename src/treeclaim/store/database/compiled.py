@@ -22,17 +22,13 @@ It may call these functions, whose SQL differs; the argument of the last two is 
 import json
 import re
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Executable, TextClause
 from sqlalchemy.engine import Dialect
-from sqlalchemy.sql import ClauseElement, Insert
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from treeclaim.store.database.driver import DriverStatement
 
@@ -54,10 +50,16 @@ _FUNCTIONS = (
 
 
 class CompiledStatement:
-    """A statement that caches its SQL after the first execution; thread-safe."""
+    """A statement that caches its SQL after the first execution; thread-safe.
 
-    def __init__(self, statement: Executable) -> None:
-        self._statement = statement
+    Args:
+        sql: The SQL; None for an INSERT into all named columns of a table.
+        table: The table of an INSERT.
+    """
+
+    def __init__(self, sql: str | None, table: sa.Table | None = None) -> None:
+        self._sql = sql
+        self._table = table
         self._forms: dict[tuple[object, ...], _Form] = {}
 
     def ready(self, dialect: Dialect, values: Values) -> DriverStatement:
@@ -78,27 +80,38 @@ class CompiledStatement:
 
     def _form_for(self, dialect: Dialect, values: Values) -> "_Form":
         lists = [isinstance(value, list | tuple) and len(value) > 1 for value in values.values()]
-        key = (dialect.name, dialect.driver, *values, *lists)
+        key = (dialect.name, *values, *lists)
         form = self._forms.get(key)
         if form is None:
-            form = self._forms[key] = _compile(self._statement, dialect, values)
+            form = self._forms[key] = self._compile(dialect, values)
         return form
+
+    def _compile(self, dialect: Dialect, values: Values) -> "_Form":
+        sql, array_sql = self._sql, None
+        if self._table is not None:
+            into = f"INSERT INTO {self._table.name} ({', '.join(values)})"
+            sql = f"{into} VALUES ({', '.join(f':{name}' for name in values)})"
+            if dialect.name == "postgresql":
+                array_sql = (
+                    f"{into} SELECT * FROM unnest({_make_arrays(self._table, dialect, values)})"
+                )
+        return _translate(sql or "", array_sql, _STYLES[dialect.name], values)
 
 
 @lru_cache(_MOST_TEXTS)
 def compile_text(sql: str) -> CompiledStatement:
     """Return the statement of SQL."""
-    return CompiledStatement(sa.text(sql))
-
-
-def bind_list(name: str) -> sa.BindParameter[Any]:
-    """Return a list parameter of an `IN`."""
-    return sa.bindparam(name, expanding=True)
+    return CompiledStatement(sql)
 
 
 def compile_insert(table: sa.Table) -> CompiledStatement:
-    """Return an INSERT that does not return generated ids."""
-    return CompiledStatement(sa.insert(table).inline())
+    """Return an INSERT of the named values of a row."""
+    return CompiledStatement(None, table)
+
+
+def _make_arrays(table: sa.Table, dialect: Dialect, names: Iterable[str]) -> str:
+    types = {name: table.columns[name].type.compile(dialect) for name in names}
+    return ", ".join(f"CAST(%({name})s AS {type_}[])" for name, type_ in types.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +119,16 @@ class _Style:
     """The parameters of a kind of database.
 
     Attributes:
-        named: SQLAlchemy's name of the style of named parameters that the drivers take.
-        parameter: A parameter in this style.
+        parameter: A named parameter, as the replacement of the name.
+        percent: A percent sign in SQL.
         is_in: SQL for the comparison with a parameter that is a list.
         convert_list: Converts such a list for the driver.
         locks: SQL for `_LOCKS`; SQLite has none, because it has one writer at a time.
         functions: SQL for `_FUNCTIONS`.
     """
 
-    named: str
     parameter: str
+    percent: str
     is_in: str
     convert_list: Callable[[Any], Any]
     locks: tuple[str, str]
@@ -124,16 +137,16 @@ class _Style:
 
 _STYLES = {
     "sqlite": _Style(
-        "named",
-        ":{}",
+        r":\1",
+        "%",
         "IN (SELECT value FROM json_each({}))",
         json.dumps,
         ("", ""),
         ("json_array", "json_group_array", r"\1", r"printf('%!.17g', \1)"),
     ),
     "postgresql": _Style(
-        "pyformat",
-        "%({})s",
+        r"%(\1)s",
+        "%%",
         "= ANY({})",
         list,
         _LOCKS,
@@ -141,8 +154,8 @@ _STYLES = {
     ),
     # The drivers write the list into the SQL.
     "mysql": _Style(
-        "pyformat",
-        "%({})s",
+        r"%(\1)s",
+        "%%",
         "IN {}",
         tuple,
         (" FOR UPDATE", " LOCK IN SHARE MODE"),
@@ -162,7 +175,6 @@ class _Form:
 
     Attributes:
         sql: The SQL, with named parameters in the style of the driver.
-        constants: The values of parameters that are constants of the statement.
         convert_list: As `_Style.convert_list`.
         rows: Fetches the rows of a cursor as named tuples.
         array_sql: For an INSERT on PostgreSQL, SQL that inserts many rows from an array for each
@@ -171,7 +183,6 @@ class _Form:
     """
 
     sql: str
-    constants: Mapping[str, Any]
     convert_list: Callable[[Any], Any]
     rows: Callable[[Any], list[Any]]
     array_sql: str | None
@@ -179,7 +190,7 @@ class _Form:
 
     def bind(self, values: Values) -> dict[str, Any]:
         """Return the driver's parameters for these values."""
-        bound = {**self.constants, **values}
+        bound = dict(values)
         for name, value in values.items():
             if isinstance(value, list | tuple):
                 # No value is equal to NULL.
@@ -188,43 +199,19 @@ class _Form:
         return bound
 
 
-def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
-    if not isinstance(statement, ClauseElement):
-        raise TypeError(statement)
-    lists = {name: [None] for name, value in values.items() if isinstance(value, list | tuple)}
-    if isinstance(statement, TextClause):
-        statement = statement.bindparams(
-            *(sa.bindparam(name, expanding=name in lists) for name in values)
-        )
-    style = _STYLES[dialect.name]
-    named: Any = copy(dialect)
-    named.positional, named.paramstyle = False, style.named
-    compiled = statement.compile(dialect=named, column_keys=list(values))
-    if not isinstance(compiled, SQLCompiler):
-        raise TypeError(statement)
-    expanded = compiled.construct_expanded_state({**values, **lists})
-    sql, constants = expanded.statement, dict(expanded.parameters)
-    for name, (item,) in expanded.parameter_expansion.items():
-        parameter = style.parameter.format(name)
-        is_in = style.is_in if len(values[name]) > 1 else r"IN ({}\1)"
-        # With a cast on PostgreSQL.
-        one_item = rf"IN \({re.escape(style.parameter.format(item))}((?:::\w+)?)\)"
-        sql = re.sub(one_item, is_in.format(parameter), sql)
-        del constants[item]
+def _translate(sql: str, array_sql: str | None, style: _Style, values: Values) -> _Form:
     for lock, native_lock in zip(_LOCKS, style.locks, strict=True):
         sql = sql.replace(lock, native_lock)
+    is_locking = any(lock and lock in sql for lock in style.locks)
+    sql = sql.replace("%", style.percent)
     for function, native_function in zip(_FUNCTIONS, style.functions, strict=True):
         sql = re.sub(function, native_function, sql)
-    for name in values:
-        constants.pop(name, None)
-    return _Form(
-        sql,
-        constants,
-        style.convert_list,
-        _make_fetch(),
-        _array_sql(statement, dialect, values),
-        any(lock and lock in sql for lock in style.locks),
-    )
+    for name, value in values.items():
+        if isinstance(value, list | tuple):
+            is_in = style.is_in if len(value) > 1 else "IN ({})"
+            sql = re.sub(rf"\bIN :{name}\b", is_in.format(f":{name}"), sql)
+    sql = re.sub(r":(\w+)", style.parameter, sql)
+    return _Form(sql, style.convert_list, _make_fetch(), array_sql, is_locking)
 
 
 def _make_fetch() -> Callable[[Any], list[Any]]:
@@ -241,15 +228,3 @@ def _make_fetch() -> Callable[[Any], list[Any]]:
         return list(map(make, cursor.fetchall()))
 
     return fetch
-
-
-def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> str | None:
-    """Return SQL that inserts many rows from one array for each column; None if it is not needed."""
-    if not isinstance(statement, Insert) or dialect.name != "postgresql":
-        return None
-    columns = [statement.table.columns[name] for name in values]
-    arrays = [sa.cast(sa.bindparam(column.name), sa.ARRAY(column.type)) for column in columns]
-    names = [column.name for column in columns]
-    rows = sa.func.unnest(*arrays).table_valued(*names).render_derived()
-    insert = sa.insert(statement.table).from_select(names, sa.select(*rows.c))
-    return str(insert.compile(dialect=dialect))
