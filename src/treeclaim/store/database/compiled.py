@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that are compiled to SQL once, for claims and feed readers.
+"""Statements, which are translated to the SQL of a database once.
 
-At each execution SQLAlchemy finds the compiled form, expands lists and sets up result types. For a
-statement of a claim this costs more than the database's work. A `CompiledStatement` has one SQL text
-for each kind of database, with named parameters. A list is a single parameter, so the text depends only
-on whether it has more than one value: SQLite compares with a single value in half the time. Results have the values of the driver: times are text on SQLite, which `seconds`
+SQLAlchemy's execution of a statement of a claim would cost more than the database's work. A
+`CompiledStatement` has one SQL text for each kind of database, with named parameters. A list is a single
+parameter, so the text depends only on whether it has more than one value: SQLite compares with a single
+value in half the time. Results have the values of the driver: times are text on SQLite, which `seconds`
 of `transactions.py` reads too.
 
-A statement may be SQL of all databases, with parameters such as `:uuid`. `IN :uuids` takes a list, and
+A statement is SQL of all databases, with parameters such as `:uuid`. `IN :uuids` takes a list, and
 `NOT (column IN :uuids)` a list that is not empty. `FOR UPDATE` and `FOR KEY SHARE` lock the returned rows.
 It may call these functions, whose SQL differs; the argument of the last two is a column:
 

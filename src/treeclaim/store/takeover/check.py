@@ -58,11 +58,10 @@ _Rule = tuple[str, Sequence[str], Level, str, str]
 """Query for the invalid rows of the first of some needed tables; severity, description and remedy."""
 
 _UNICODE = {"utf8", "utf8mb3", "utf8mb4"}
-_CHARACTER_SETS = sa.text(
-    "SELECT table_name AS name, character_set_name AS charset FROM information_schema.columns "
-    "WHERE table_schema = DATABASE() AND character_set_name IS NOT NULL "
-    "AND table_name IN :tables"
-).bindparams(sa.bindparam("tables", sorted(placement.tables), expanding=True))
+_CHARACTER_SETS = """
+SELECT table_name AS name, character_set_name AS charset FROM information_schema.columns
+WHERE table_schema = DATABASE() AND character_set_name IS NOT NULL AND table_name IN :tables
+"""
 
 
 def check(settings: DatabaseSettings) -> list[Finding]:
@@ -159,7 +158,8 @@ def _check_own_tables(connection: Connection, present: Columns) -> Finding:
 
 def _check_character_sets(connection: Connection) -> Iterator[Finding]:
     tables: dict[str, set[str]] = {}
-    for row in connection.execute(_CHARACTER_SETS):
+    rows = ReadTransaction(connection).rows(_CHARACTER_SETS, tables=sorted(placement.tables))
+    for row in rows:
         tables.setdefault(str(row.charset), set()).add(str(row.name))
     narrow = sorted(tables.keys() - _UNICODE)
     if narrow:

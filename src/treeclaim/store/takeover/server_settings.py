@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from os import W_OK, access
 from pathlib import Path
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.database.requirements import (
@@ -15,6 +14,7 @@ from treeclaim.store.database.requirements import (
     is_lent_by_transaction,
 )
 from treeclaim.store.database.systems import DatabaseSettings
+from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _CRASH = "what was committed may be lost in a crash"
@@ -39,6 +39,7 @@ _READ_ONLY = (
 """Settings that prevent writes."""
 
 _SETTINGS = (*_DURABLE, *_READ_ONLY, "log_bin", "wsrep_on")
+_POSTGRESQL_SETTINGS = "SELECT name, setting FROM pg_settings WHERE name IN :names"
 
 
 def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
@@ -144,15 +145,10 @@ def _is_file_read_only(connection: Connection) -> bool:
 def _postgresql_settings(connection: Connection) -> dict[str, str]:
     # The transaction of this check is read-only itself.
     names = [name for name in _SETTINGS if name != "transaction_read_only"]
-    rows = connection.execute(
-        sa.text("SELECT name, setting FROM pg_settings WHERE name IN :names").bindparams(
-            sa.bindparam("names", names, expanding=True)
-        )
-    )
-    standby = connection.execute(sa.select(sa.func.pg_is_in_recovery())).scalar()
-    return {str(name): str(value) for name, value in rows} | {
-        "in_recovery": "on" if standby else "off"
-    }
+    transaction = ReadTransaction(connection)
+    values = dict(map(tuple, transaction.rows(_POSTGRESQL_SETTINGS, names=names)))
+    is_standby = transaction.scalar("SELECT pg_is_in_recovery()")
+    return values | {"in_recovery": "on" if is_standby else "off"}
 
 
 def _mysql_settings(connection: Connection) -> dict[str, str]:

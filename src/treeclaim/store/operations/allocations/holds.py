@@ -6,7 +6,7 @@ the amounts of a hold, the draws from it, or its terms has locked it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -100,7 +100,10 @@ def lock_holds(
     recorded = _record(transaction, claiming)
     # Only holds that return have draws.
     returning = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
-    drawn = {row.uuid for row in _drawn_by_others(transaction, returning, claiming)}
+    drawn: set[str] = set()
+    if returning:
+        others = transaction.rows(_DRAWN_BY_OTHERS, uuids=returning, consumers=list(claiming))
+        drawn = {row.uuid for row in others}
     found_holds = {
         uuid: Hold(project, hold_terms, dict(held.sum_usage([uuid])), uuid in drawn)
         for uuid, (project, hold_terms) in terms.items()
@@ -130,14 +133,6 @@ def _record(transaction: WriteTransaction, claiming: Sequence[str]) -> Mapping[s
         drawn = by_key.setdefault((row.provider_id, row.class_id), {})
         drawn[row.hold_uuid] = row.amount
     return by_consumer
-
-
-def _drawn_by_others(
-    transaction: WriteTransaction, uuids: Sequence[str], claiming: Sequence[str]
-) -> Iterable[Any]:
-    if not uuids:
-        return ()
-    return transaction.rows(_DRAWN_BY_OTHERS, uuids=uuids, consumers=list(claiming))
 
 
 def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) -> Draws:
