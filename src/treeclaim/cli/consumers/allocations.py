@@ -119,7 +119,7 @@ def consumer_uuid(text: str) -> str:
     """Return the uuid of a consumer as the service writes it."""
     consumer = normalised_uuid(text)
     if consumer is None:
-        raise CommandError(f"a consumer is named by its uuid, and {text[:40]!r} is not a uuid")
+        raise CommandError(f"a consumer is named by its uuid, and {text!r} is not a uuid")
     return consumer
 
 
