@@ -233,11 +233,13 @@ def assume_removal(cloud, client):
     uuids = set(map(uuid_of, tree))
     consumers = [uuid_of(f"c{number}") for number in range(6)]
     consumers += [hold["uuid"] for hold in client.get("/treeclaim/holds").json()["holds"]]
-    inside = [
-        consumer
-        for consumer in consumers
-        if uuids & client.get(f"/allocations/{consumer}").json()["allocations"].keys()
-    ]
+    inside = []
+    for consumer in consumers:
+        shown = client.get(f"/allocations/{consumer}").json()
+        # What a released consumer drew from a hold returns to it.
+        drawn = (shown.get("hold") or {}).get("drawn", {})
+        if not uuids.isdisjoint([*shown["allocations"], *drawn]):
+            inside.append(consumer)
 
     def write(client):
         release(client, inside)
