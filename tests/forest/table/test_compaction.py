@@ -9,6 +9,7 @@ import pytest
 
 from tests.forest.building import (
     CATALOGUE,
+    CLASSES,
     body_of,
     forest_of,
     having,
@@ -21,7 +22,7 @@ from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
-from treeclaim.model.changes import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Catalogue, CatalogueEntry, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
@@ -49,6 +50,31 @@ def test_compaction_finishes_under_repeated_writes_to_a_large_tree():
             tell(forest, with_trait(forest, "provider 1050", 3 + number % 2))
             sizes.append(forest.row_count)
         assert max(sizes[200:]) <= max(sizes[:200]) < 50 * 161
+
+
+def test_texts_show_a_claim_between_the_copies_of_a_root_and_of_its_child():
+    thresholds = {
+        "table.compaction.FEWEST_DEAD_ROWS": 1,
+        "table.forest.ROWS_COPIED_TOGETHER": 1,
+        "table.provider_table.ROWS_COPIED_TOGETHER": 1,
+    }
+    device = CLASSES.index("CUSTOM_DEVICE")
+    with lowered(thresholds):
+        for rewritten in range(1, 8):
+            forest = forest_of([*wide_trees(1, 6, units=9), *wide_trees(1, 2, first=100)])
+            used = 0
+            for number in range(30):
+                # A rewritten tree leaves dead rows, so that a compaction begins; each change copies a row.
+                body_of(forest, DEVICES)
+                tell(forest, with_trait(forest, "provider 101", 3 + number % 2))
+                for _ in range(rewritten):
+                    forest.tidy()
+                used = 1 - used
+                change = UsageChange({device: 2 * used - 1}, 0, 0, 0.0)
+                forest.apply(news(usage={7: change}))
+                for _ in range(12):
+                    forest.tidy()
+                assert body_of(forest, DEVICES) == body_of(forest_of(forest.records()), DEVICES)
 
 
 def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch):

@@ -63,13 +63,15 @@ class Compaction:
         rows = self._next_rows(most)
         first = self.table.row_count
         self._copied.extend(rows)
-        parents = self._source.parent.values[rows]
+        parents, roots = self._source.parent.values[rows], self._source.root.values[rows]
         places = RowPlaces(
             parent=np.where(parents == NO_ROW, NO_ROW, search_ascending(self.copied, parents)),
-            root=search_ascending(self.copied, self._source.root.values[rows]),
+            root=search_ascending(self.copied, roots),
             end=self._source.end.values[rows] - rows + first + np.arange(len(rows)),
         )
         self.table.gather(self._source, rows, places)
+        # Rows that are copied now may have changed after their root was copied.
+        self.table.tree_stamp.values[places.root] = self._source.tree_stamp.values[roots]
 
     def _next_rows(self, most: int) -> Rows:
         row_count = self._source.row_count

@@ -44,7 +44,7 @@ class _PagedQuery:
         uuid: str,
         first: Any,
     ) -> None:
-        key = expressions["key"]
+        key = expressions["sort_key"]
         rows = f"FROM {source} WHERE"
         page = f"{rows} {key} > :after ORDER BY {key} LIMIT :most"
         self._page = as_columns(expressions, page)
@@ -58,12 +58,12 @@ class _PagedQuery:
         """Yield the part of named consumers, or of all (None)."""
         for chunk in chunks(uuids or ()):
             page = columns(transaction, self._named, uuids=list(chunk))
-            del page["key"]
+            del page["sort_key"]
             yield self._kind(**page)
         keys = [self._first] if uuids is None else []
         while keys:
             page = columns(transaction, self._page, after=max(keys), most=_AT_ONCE)
-            if keys := page.pop("key"):
+            if keys := page.pop("sort_key"):
                 yield self._kind(**page)
 
 
@@ -71,7 +71,7 @@ _PARTS = (
     _PagedQuery(
         AllocationColumns,
         {
-            "key": "id",
+            "sort_key": "id",
             "consumer": "PLAIN(consumer_id)",
             "provider_id": "resource_provider_id",
             "class_id": "resource_class_id",
@@ -84,7 +84,7 @@ _PARTS = (
     _PagedQuery(
         OwnerColumns,
         {
-            "key": "consumers.id",
+            "sort_key": "consumers.id",
             "uuid": "PLAIN(consumers.uuid)",
             "project": "PLAIN(projects.external_id)",
             "type": "PLAIN(consumer_types.name)",
@@ -97,7 +97,11 @@ _PARTS = (
     ),
     _PagedQuery(
         RequestColumns,
-        {"key": "consumer_uuid", "consumer": "PLAIN(consumer_uuid)", "request": "PLAIN(request)"},
+        {
+            "sort_key": "consumer_uuid",
+            "consumer": "PLAIN(consumer_uuid)",
+            "request": "PLAIN(request)",
+        },
         "treeclaim_requests",
         "consumer_uuid",
         "",
