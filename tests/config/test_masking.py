@@ -23,7 +23,7 @@ def test_password_is_hidden_and_host_is_shown(password):
     shown = database_place(f"mysql+pymysql://user:{password}@{PLACE}?ssl_key={password}")
     assert PIECE not in shown
     shown = database_place(f"mysql+pymysql://user:{password}@{PLACE}")
-    assert shown == ("****" if "@" in password else f"mysql+pymysql://****@{PLACE}")
+    assert shown == f"mysql+pymysql://****{'' if '?' in password else f'@{PLACE}'}"
     assert PIECE not in database_place(f"postgresql:///placement?password={password}")
     if "@" not in password:
         assert PIECE not in database_place(f"postgresql://user:{password}")

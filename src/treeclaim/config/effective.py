@@ -9,12 +9,14 @@ from oslo_config import cfg
 from oslo_log import _options as log_options
 from oslo_middleware import cors
 from oslo_policy import opts as policy_opts
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
 
 from treeclaim.config.options import list_options
 
 HIDDEN = "****"
+
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_PASSWORD = re.compile(r"^[^/?\[]*:(?!\d+(?:[/?]|$))")
+"""Without an @, a colon precedes a port, or a password without its host."""
 
 _CREDENTIALS = re.compile(r"([a-z][a-z0-9+.-]*://)[^\s,]*@", re.IGNORECASE)
 
@@ -27,21 +29,20 @@ def without_credentials(text: str) -> str:
 def database_place(text: str) -> str:
     """Return the parts of a database's URL that are not secret: driver, host, port, name of the database.
 
-    Parameters are dropped, because they may contain a password. In a URL that is not valid, or has an unquoted
-    password with an @, everything is hidden.
+    An unquoted password may contain any character, including @, so everything up to the last @ is
+    hidden. Parameters are dropped, because they may contain a password.
     """
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):
+    scheme = _ADDRESS.match(text)
+    if scheme is None:
         return HIDDEN
-    if url.get_backend_name() == "sqlite":
+    if scheme[1].startswith("sqlite"):
         # A path has no credentials.
         return text.partition("?")[0]
-    if "@" in f"{url.host}{url.database}":
-        return HIDDEN
-    user = "" if url.username is None else f"{HIDDEN}@"
-    place = URL.create(url.drivername, host=url.host, port=url.port, database=url.database)
-    return str(place).replace("://", f"://{user}", 1)
+    credentials, at, place = text[scheme.end() :].rpartition("@")
+    if "?" in credentials or (not at and _PASSWORD.search(place)):
+        # The question mark may begin the parameters or be part of the password.
+        return f"{scheme[1]}://{HIDDEN}"
+    return f"{scheme[1]}://{HIDDEN + at if credentials else ''}{place.partition('?')[0]}"
 
 
 OptionGroups = Sequence[tuple[str | None, Sequence[cfg.Opt]]]
