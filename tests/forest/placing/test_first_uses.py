@@ -33,7 +33,7 @@ def test_second_consumer_would_fit_if_nothing_were_allocated():
 
 
 def test_barred_device_counts_with_its_capacity_in_scores():
-    """Of two equal hosts, the one whose device was just taken is the fuller one, by 2 of 20 units."""
+    """The host whose device was just taken is the fuller of two equal ones, by 2 of 20 units."""
     records = [record(1, inventories={"VCPU": 10}), record(3, inventories={"VCPU": (20, 3)})]
     device = record(2, 1, 1, {"VCPU": 10, "CUSTOM_DEVICE": 1})
     records.insert(1, having(device, conditions=(CLEANING,)))

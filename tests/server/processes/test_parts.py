@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of the service are made of: their connection, their listeners, their age and their pauses."""
+"""The parts of the processes of the service: connection, listeners, ages and pauses."""
 
 import json
 import os

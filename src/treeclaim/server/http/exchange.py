@@ -55,7 +55,7 @@ class Exchange:
         self.head = head
         self._came = time.monotonic()
         self._status = ""
-        self.headers: _Headers = []
+        self._headers: _Headers = []
         self._early: list[bytes] = []
         self._result: Iterable[bytes] | None = None
         self._pieces: Iterator[bytes] = iter(())
@@ -138,9 +138,12 @@ class Exchange:
         self._post(self._client.begin_watch, data, watch)
 
     def _start_response(
-        self, status: str, headers: _Headers, _exc_info: Any = None, /
+        self, status: str, headers: _Headers, exc_info: Any = None, /
     ) -> Callable[[bytes], object]:
-        self._status, self.headers = status, headers
+        if self._is_begun and exc_info is not None:
+            # The client has the head of another answer already (PEP 3333).
+            raise exc_info[1]
+        self._status, self._headers = status, headers
         return self._early.append
 
     def _send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
@@ -192,11 +195,11 @@ class Exchange:
         Raises:
             ValueError: if a header contains a line break.
         """
-        names = [name.lower() for name, _ in self.headers]
+        names = [name.lower() for name, _ in self._headers]
         lines = [f"HTTP/1.1 {self._status}"]
         lines += [
             f"{name}: {value}"
-            for lower, (name, value) in zip(names, self.headers, strict=True)
+            for lower, (name, value) in zip(names, self._headers, strict=True)
             if lower not in _HOP_BY_HOP
         ]
         if "content-length" not in names and self._has_body():
