@@ -12,8 +12,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:  ## show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort
 
-# Packages come from the locks alone, which are whole: pip resolves nothing anew. The stamps make a second run do nothing.
-# uv takes a second for what pip takes a minute for; where it does not reach the packages that pip reaches, pip takes them.
+# The lock files are complete, so pip resolves no dependencies. The stamp files make a second run a no-op. uv installs in
+# a second, pip in a minute; pip is the fallback where uv cannot reach the package index that pip is configured for.
 $(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || { \
 	    found=$$($(PYTHON) --version 2>/dev/null) || found="not there"; \
@@ -48,30 +48,29 @@ serve: $(RUNTIME)  ## run the service on SQLite in ./treeclaim.db, without authe
 	OS_API__AUTH_STRATEGY=noauth2 \
 	$(BIN)/treeclaim serve
 
-# Tests start Python again and again: what it has compiled is kept, wherever the environment forbids it.
+# The tests start hundreds of Python processes; cached bytecode saves each of them the compilation.
 unexport PYTHONDONTWRITEBYTECODE
 
-# More processes than cores: many tests wait for servers. Files come in the order of tests/conftest.py,
-# the longest first.
+# More processes than cores, because many tests wait for servers. tests/conftest.py sorts the files, longest first.
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
-test: $(READY)  ## run the quick tests, which need Python alone, in less than three minutes on two cores
+test: $(READY)  ## run the quick tests, which need only Python: three minutes on two cores
 	$(PYTEST) -n 3 $(TEST_OPTIONS)
 
-test-all: $(READY)  ## run all tests, those too that take longer than .ci/run may; before a release
+test-all: $(READY)  ## run all tests, including the long ones; before a release
 	$(PYTEST) -n 4 --tier=all --nothing-missing $(TEST_OPTIONS)
 
 test-pythons: $(READY)  ## run the quick tests on every Python from 3.11 up that is installed
 	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-20} tools/pythons.sh -n 2 --dist loadfile $(TEST_OPTIONS)
 
-coverage: $(READY)  ## run the quick tests, and say which lines and branches none of them reaches; a floor holds
+coverage: $(READY)  ## report lines and branches that the quick tests miss; fails below a floor
 	rm -f build/coverage*
 	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-20} $(BIN)/pytest -q -n 2 --dist loadfile --cov --cov-report=term --cov-report=html:build/coverage-html $(TEST_OPTIONS)
 
-mutants: $(READY)  ## change the code in small ways, and count what the tests notice: ROOM=forest/solve SAMPLE=20 SEED=1
+mutants: $(READY)  ## mutate the code and count the mutants that the tests kill: ROOM=forest/solve SAMPLE=20 SEED=1
 	$(BIN)/python -m tools.mutants $(if $(ROOM),--room $(ROOM)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
-steps: $(READY)  ## random claims against their model, so many on each database: STEPS=100000
+steps: $(READY)  ## compare random claims with their model on each database: STEPS=100000
 	TREECLAIM_STEPS=$(or $(STEPS),100000) $(BIN)/pytest -p no:xdist --tier=ci tests/properties/test_claims_match_the_model.py
 
 lint: $(READY)  ## style, types, import rules, declared dependencies
@@ -81,16 +80,16 @@ lint: $(READY)  ## style, types, import rules, declared dependencies
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
-wheels: $(READY)  ## build wheels of Treeclaim and all that it needs in dist/wheels, with a list of hashes for pip
+wheels: $(READY)  ## build wheels of Treeclaim and its dependencies in dist/wheels, with hashes for pip
 	$(BIN)/python -m tools.release --wheels
 
-release: $(READY)  ## build and tag the version of src/treeclaim/__init__.py; CONTRIBUTING says what comes before
+release: $(READY)  ## build and tag the version in src/treeclaim/__init__.py; see CONTRIBUTING.md
 	$(BIN)/python -m tools.release
 
-audit: $(READY)  ## look for known vulnerabilities of the pinned packages; needs the network
+audit: $(READY)  ## check the pinned packages for known vulnerabilities; needs the network
 	$(BIN)/pip-audit --requirement requirements/runtime.txt --no-deps --disable-pip --progress-spinner off
 
-format: $(READY)  ## put the code into the common format
+format: $(READY)  ## fix and format the code with ruff
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -98,22 +97,22 @@ docs: $(READY)  ## build the documentation site in build/site; a broken link fai
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
 	@echo "Open build/site/index.html"
 
-screenshots: $(READY)  ## take the pictures of the pages at /ui/ anew; needs Chromium
+screenshots: $(READY)  ## regenerate the pictures of the pages at /ui/; needs Chromium
 	$(BIN)/python -m tools.screenshots
 
-bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
+bench: $(READY)  ## run the short benchmark, beside openstack-placement if it can be installed
 	$(BIN)/python -m bench
 
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
-lock: $(READY)  ## pin all packages anew, with their hashes
+lock: $(READY)  ## regenerate the lock files, with hashes
 	$(COMPILE) requirements/build.in --output-file requirements/build.txt
 	$(COMPILE) pyproject.toml --extra service --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --extra service --extra dev --output-file requirements/dev.txt
 
-generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters and parts of the pages
+generated: $(READY)  ## regenerate files that follow from declarations: docs/openapi.json and modules of the pages
 	$(BIN)/python -m tools.generated
 
-clean:  ## remove what was made
+clean:  ## remove everything that make created
 	rm -rf $(VENV) docs/site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

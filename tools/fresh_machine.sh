@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs `make demo` and `make test` on a fresh machine: a minimal Debian root with Python, venv and make alone,
-# and in it the files of a commit without its history. Prints how long each takes and its last lines.
+# Runs `make demo` and `make test` on a fresh machine: a minimal Debian root with only Python, venv and make, and the
+# files of a commit without its history. Prints the duration and the last lines of each.
 #
 #   tools/fresh_machine.sh [--user] [COMMIT]     as root, or with --user as an unprivileged account
 #
-# Needs root, debootstrap and tar. The package mirror and pip's configuration are those of this machine. The root is
-# kept as build/fresh-machine/root.tar; delete that file to make it anew.
+# Needs root, debootstrap and tar. Uses this machine's package mirror and pip configuration. Caches the root as
+# build/fresh-machine/root.tar; delete that file to rebuild it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,11 +29,11 @@ fi
 place=$PWD/build/fresh-machine
 mkdir -p "$place"
 
-# One machine at a time makes the root; a root that was begun and not finished has another name.
+# Callers hold a lock. An unfinished root has another name, so it is never used.
 make_root() {
     local codename mirror proxy
     codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    # Not `exit` in awk: apt-get would end with an error when nobody reads on.
+    # awk reads to the end instead of calling `exit`: apt-get fails if its output is closed early.
     mirror=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
         awk -v name="$codename" '$1 == name && $2 == "main" && !found { found = $3 } END { print found }')
     if [ -z "$mirror" ]; then
@@ -57,7 +57,7 @@ make_root() {
 (flock 9; [ -e "$place/root.tar" ] || make_root) 9>"$place/lock"
 
 root=$(mktemp --directory "$place/run.XXXXXX")
-# Mounts are made in a namespace that has ended by then: there is nothing behind them to remove.
+# The mounts are made in a namespace that has ended by then, so rm cannot reach the mounted files.
 trap 'rm -rf --one-file-system "$root"' EXIT
 tar --extract --file "$place/root.tar" --directory "$root"
 chmod 755 "$root"
@@ -65,7 +65,7 @@ mkdir "$root/treeclaim"
 git archive "$commit" | tar --extract --directory "$root/treeclaim"
 chroot "$root" chown --recursive "$account" /treeclaim
 
-# What leads to packages: pip's configuration, the files and folders that it names, names of hosts, authorities.
+# Access to packages needs pip's configuration, the files and folders in it, host names and certificate authorities.
 mounts=()
 bring() {
     local path=$1
@@ -113,7 +113,7 @@ done
 exit "$failed"
 SCRIPT
 
-# Processes that outlive the run end with it, and the mounts with them.
+# The namespaces end with the run: they kill leftover processes and drop the mounts.
 unshare --mount --pid --fork --kill-child bash -euo pipefail -c '
     root=$1 account=$2
     shift 2

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The quick tests on every Python from 3.11 up that is installed here, each in an environment of its
-# own below build/. Arguments go to pytest. With TREECLAIM_OTHER_PYTHONS=1 the version that runs the
-# other tests is left out.
+# Runs the quick tests on every installed Python from 3.11 up, each in its own environment below build/. Passes its
+# arguments to pytest. TREECLAIM_OTHER_PYTHONS=1 skips the version of .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 uv=.venv/bin/uv
 own=$(.venv/bin/python -c 'import sys; print("{}.{}".format(*sys.version_info))')
 
-# An interpreter may be on the path, or where pyenv and uv keep theirs.
+# Finds an interpreter on the path or in the folders of pyenv and uv.
 interpreter() {
     local candidate
     for candidate in "python$1" /usr/bin/python"$1" /usr/local/bin/python"$1" \
