@@ -12,8 +12,9 @@ import time
 import psutil
 import pytest
 
+from tests.servers import eventually
 from treeclaim.admin import Census
-from treeclaim.server.processes import children, liveness
+from treeclaim.server.processes import children, control, liveness
 from treeclaim.server.processes.children import (
     YOUNG_SECONDS,
     Backoff,
@@ -23,7 +24,7 @@ from treeclaim.server.processes.children import (
     describe_end,
     require_no_threads,
 )
-from treeclaim.server.processes.control import Control, make_controls
+from treeclaim.server.processes.control import Control, make_controls, report_work
 from treeclaim.server.processes.listening import ListenError, listen_at, open_listener
 from treeclaim.server.processes.liveness import LivenessTable
 from treeclaim.server.settings import ServerSettings
@@ -78,6 +79,25 @@ def test_nobody_waits_for_an_end_that_is_closed(controls):
     theirs.close()
     ours.send("serve", problems=[])
     assert ours.receive() is None
+
+
+def test_loader_reports_its_work_until_its_master_ends(monkeypatch):
+    monkeypatch.setattr(control, "WORKING_SECONDS", 0.01)
+    ours, socket_of_theirs = make_controls()
+    lifeline, of_the_master = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.dup2(lifeline, 0)
+        os.close(of_the_master)
+        with report_work(Control(socket_of_theirs)):
+            signal.pause()
+    socket_of_theirs.close()
+    os.close(lifeline)
+    for _ in range(3):
+        assert eventually(ours.receive) == ({"kind": "working"}, [])
+    os.close(of_the_master)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    ours.close()
 
 
 def test_unix_socket_has_its_mode(tmp_path):

@@ -43,8 +43,8 @@ def other(store, database_url):
         yield made
 
 
-def claim(store, provider):
-    store.replace_allocations([make_claim(str(uuid.uuid4()), {provider: 1})])
+def claim(store, *providers):
+    store.replace_allocations([make_claim(str(uuid.uuid4()), dict.fromkeys(providers, 1))])
 
 
 def knows_all(store, reader):
@@ -105,6 +105,17 @@ def test_reader_far_behind_catches_up_to_the_same_state(
                     create_host(writer, parent=hosts[1])
             reader.catch_up()
             knows_all(store, reader)
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_claims_at_the_limit_of_rows_are_read_whole(store, hosts, other, monkeypatch, most):
+    """A claim of several providers is one commit of as many rows."""
+    monkeypatch.setattr(polling, "_MOST_ROWS", most)
+    reader = Reader(store)
+    reader.catch_up()
+    claim(other, *hosts)
+    reader.catch_up()
+    knows_all(store, reader)
 
 
 def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other):

@@ -42,7 +42,7 @@ _LOOK = f"""
 {_SHARDS_SQL.format(", NULL, NULL, NULL")}
 UNION ALL SELECT * FROM (
 SELECT kind, shard, position, previous, object_id, format, amounts, created_at
-FROM treeclaim_feed WHERE {UNREAD} LIMIT {_MOST_ROWS + 1}) unread
+FROM treeclaim_feed WHERE {UNREAD} LIMIT :most) unread
 """
 
 _SHARDS = "shards"
@@ -97,7 +97,7 @@ class FeedPoller:
         if len(cursor.positions) != SHARDS:
             raise LoadRequiredError
         after = {f"at_{shard}": position for shard, position in enumerate(cursor.positions)}
-        look = compile_text(_LOOK).ready(self._dialect, after)
+        look = compile_text(_LOOK).ready(self._dialect, after | {"most": _MOST_ROWS + 1})
         rows = self._probe.rows(look.sql, look.parameters)
         shards = make_shards(row[1:5] for row in rows if row[0] == _SHARD)
         reached = make_cursor(shards)
