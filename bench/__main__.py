@@ -15,9 +15,9 @@ from tests.databases import KINDS
 
 
 def main() -> int:
-    """Measure what the options ask for; return 1 if a threshold is missed."""
+    """Measure the parts in the options; return 1 if a threshold is missed."""
     options = _options()
-    # Wide enough for the tables where the output is no terminal.
+    # Without a terminal, rich would wrap the tables at 80 columns.
     console = Console(width=None if sys.stdout.isatty() else 180)
     extent = Extent(
         options.database,
@@ -33,7 +33,7 @@ def main() -> int:
         has_large=options.large,
         only=options.only,
     )
-    # Thresholds are of a database on the same machine.
+    # The thresholds hold for a database without an added delay.
     limits = [] if options.delay else thresholds(options.database)
     return 0 if show(console, rows, limits) else 1
 
@@ -47,7 +47,7 @@ def measured(
     has_large: bool = False,
     only: str = "",
 ) -> list[Row]:
-    """Measure the cases of some parts, large ones only if asked for, in worlds with a text in their names."""
+    """Measure the cases of some parts whose world has `only` in its name; skip large worlds unless `has_large`."""
     cases = [
         case
         for case in CASES
@@ -58,7 +58,7 @@ def measured(
 
 
 def show(console: Console, rows: Sequence[Row], limits: Sequence[Threshold]) -> bool:
-    """Print what was measured, and which thresholds are met; return whether none is missed."""
+    """Print the figures beside the thresholds; return whether all thresholds are met."""
     table = Table(title="Measured over HTTP", title_justify="left")
     for name in ("case", OURS, "without", PEER, "ratio"):
         table.add_column(name)
@@ -90,7 +90,9 @@ def show(console: Console, rows: Sequence[Row], limits: Sequence[Threshold]) -> 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--large", action="store_true", help="worlds of up to a million too")
+    parser.add_argument(
+        "--large", action="store_true", help="also measure worlds of up to a million"
+    )
     parser.add_argument("--database", choices=KINDS, default="sqlite", help="of both services")
     parser.add_argument("--workers", type=int, default=1, help="processes of each service")
     parser.add_argument(
@@ -98,17 +100,19 @@ def _options() -> argparse.Namespace:
         nargs="+",
         choices=PARTS,
         default=[BUSY, QUIET],
-        help="what is measured (default: busy quiet)",
+        help="parts to measure (default: busy quiet)",
     )
     parser.add_argument(
         "--delay",
         type=float,
         default=0.0,
         metavar="MS",
-        help="milliseconds that each round trip to the database takes longer; thresholds are not judged",
+        help="milliseconds added to each round trip to the database; disables the thresholds",
     )
-    parser.add_argument("--only", metavar="TEXT", default="", help="worlds with this in the name")
-    parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="measure only worlds with this text in the name"
+    )
+    parser.add_argument("--no-peer", action="store_true", help="measure only Treeclaim")
     return parser.parse_args()
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures this checkout beside another checkout, in alternating turns on the same worlds.
 
-A figure of a shared machine means little. The ratio of two services that take turns within seconds
-means much: both meet the same load. So every case is a series of pairs, the second pair in reversed
-order, and the ratio of a row is the median of the ratios of its pairs.
+A single figure of a shared machine means little, but two services that take turns within seconds meet the
+same load. Each case is therefore measured in pairs, every second pair in reversed order. The ratio of a row is
+the median of the ratios of its pairs.
 """
 
 import os
@@ -49,9 +49,9 @@ def compare(
     Args:
         folder: The other source tree.
         python: The interpreter that has its dependencies; by default that of its virtual environment, or this one.
-        database: The kind of database of both.
-        console: Where the table goes.
-        is_quick: Whether only small worlds are measured.
+        database: The kind of database of both services.
+        console: Receives the table.
+        is_quick: Measure only small worlds.
 
     Raises:
         SystemExit: if an interpreter does not import Treeclaim from its source tree.
@@ -92,7 +92,7 @@ def checkout(name: str, folder: Path, python: Path) -> Service:
 def _start(
     database: str, folder: Path, workers: int, *, python: Path, source: Path
 ) -> AbstractContextManager[tuple[str, psutil.Process]]:
-    """Leave a database of Placement, so that each checkout makes the tables of its own release; start it."""
+    """Start a checkout on a database; drop Treeclaim's tables first, so that it creates those of its own release."""
     engine = sa.create_engine(database)
     tables = sa.MetaData()
     tables.reflect(engine, only=lambda name, _: name.startswith("treeclaim_"))
@@ -102,11 +102,11 @@ def _start(
 
 
 def _cases(database: str, *, is_quick: bool) -> Iterator[Case]:
-    """Yield the cases that are compared: in a quick run those of small worlds, never those of the very large."""
+    """Yield the cases to compare: only small worlds in a quick run, and never the very large worlds."""
     for case in CASES:
         if (
             case.part in (BUSY, QUIET, PLACING)
-            # The open loop takes as long as it takes.
+            # Steps do not shorten the open loop, which runs for a fixed time.
             and busy.open_loop not in case.measures
             and (case.needs_database or database == "sqlite")
             and (case.has_peer or not case.is_large)
@@ -116,10 +116,10 @@ def _cases(database: str, *, is_quick: bool) -> Iterator[Case]:
 
 
 def show(rows: list[Row], console: Console) -> bool:
-    """Print a line for each case; return whether none is slower in this checkout."""
+    """Print a row for each case; return whether no row of this checkout is slower."""
     cases: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        # One start says nothing of its duration.
+        # A single start is no measurement of the time of starts.
         if row.unit != SECONDS:
             cases[row.case][row.endpoint].append(row)
     table = Table(title=f"{THIS} beside {OTHER}; above 1: slower", title_justify="left")
@@ -127,7 +127,7 @@ def show(rows: list[Row], console: Console) -> bool:
         table.add_column(title)
     slower = 0
     for case, sides in cases.items():
-        # Where nothing was completed, as on a provider that is full, there is nothing to compare.
+        # A side that completed nothing, such as claims on a full provider, has no ratio.
         pairs = [
             pair
             for pair in zip(sides[THIS], sides[OTHER], strict=True)
@@ -135,7 +135,7 @@ def show(rows: list[Row], console: Console) -> bool:
         ]
         if not pairs:
             continue
-        ratios = sorted(speed_up(base, this) for this, base in pairs)
+        ratios = sorted(speed_up(other_row, this_row) for this_row, other_row in pairs)
         is_slower = median(ratios) > SLOWER
         slower += is_slower
         table.add_row(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worlds that are measured, and what is measured on each."""
+"""The cases of the benchmark: worlds, each with its measures."""
 
 import random
 from dataclasses import replace
@@ -20,7 +20,7 @@ def _busy(world: World) -> World:
 
 
 def _busy_flat() -> World:
-    """Return hosts, and before them a pool with room for all claims."""
+    """Return a pool with capacity for all claims, followed by hosts."""
     world = flat(_HOSTS + 1)
     first, *hosts = world.providers
     pool = replace(first, name="pool", inventories={"DISK_GB": _POOL_SIZE})
@@ -56,7 +56,7 @@ _ONE_CLIENT = (quiet.searches, quiet.work)
 _FLAT = (*_ONE_CLIENT, quiet.searches_beside_claims)
 _BUSY_TREES = (busy.after_claims, busy.after_shapes)
 
-# What others have claimed before is not what the open loop is about, so it has a database of its own.
+# The open loop has its own database: earlier claims would change its figures.
 CASES = (
     Case(BUSY, _busy_flat, (quiet.explain, busy.after_claims, busy.one_claim, busy.contended)),
     Case(BUSY, _busy_flat, (busy.open_loop,), has_peer=False),

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.measured`: hold one run against all thresholds, as one page with the commit.
+"""`python -m bench.measured`: compare one run with all thresholds, and write a page with the commit.
 
-Everything that a short run measures is measured on SQLite, the busy cloud and placing on each database.
-Nothing on the page is of another run, and nothing is left out because it was missed. With `--beside` this
-checkout is compared with another one instead.
+SQLite runs all parts; the other databases run the busy cloud and placing. All figures of the page are of the same
+run, and missed thresholds are listed. `--beside` compares this checkout with another checkout instead.
 """
 
 import argparse
@@ -28,7 +27,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.measured", description=__doc__)
     choice = parser.add_mutually_exclusive_group(required=True)
     choice.add_argument(
-        "--page", type=Path, help="hold a run against the thresholds; write it here"
+        "--page", type=Path, help="compare a run with the thresholds; write the page here"
     )
     choice.add_argument(
         "--beside",
@@ -36,7 +35,7 @@ def main() -> int:
         metavar="PATH",
         help="compare with another checkout; exit with 1 if a row is slower by more than 15 %%",
     )
-    parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
+    parser.add_argument("--no-peer", action="store_true", help="measure only Treeclaim")
     parser.add_argument(
         "--beside-python",
         type=Path,
@@ -65,15 +64,15 @@ def main() -> int:
 
 
 def _commit() -> str:
-    """Return the commit that is measured; it ends in `-dirty` where there are changes to it."""
+    """Return the measured commit; it ends in `-dirty` if there are uncommitted changes."""
     command = ("git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def judged(limits: Sequence[Threshold], rows: Sequence[Row]) -> Iterator[tuple[bool, str]]:
-    """Hold rows against thresholds; yield whether each is met, with its line of the page.
+    """Compare rows with thresholds; yield whether each threshold is met, with its line of the page.
 
-    A threshold that a short run should measure and did not is missed.
+    A threshold without a measured row is missed, unless only a large run measures it.
     """
     cases = by_case(rows)
     for threshold in limits:
@@ -90,7 +89,7 @@ def judged(limits: Sequence[Threshold], rows: Sequence[Row]) -> Iterator[tuple[b
 
 
 def page(lines: Sequence[str], commit: str) -> str:
-    """Return what was measured as a page in Markdown."""
+    """Return the page in Markdown."""
     head = [
         "# Measured against the thresholds",
         "",

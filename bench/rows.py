@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of figures, and the thresholds that they must reach (`bench/thresholds.yaml`)."""
+"""Rows of figures, and their thresholds (`bench/thresholds.yaml`)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ OURS = "treeclaim"
 PEER = "openstack-placement"
 
 MS, RATE, SECONDS, MIB = UNITS = ("ms", "/s", "s", "MiB")
-"""Units of figures; only of a rate more is better."""
+"""Units of figures. A greater figure is better only for a rate."""
 
 TIMES_PEER, TIMES_BASE = RATIOS = ("times the peer", "times the base")
 
@@ -24,12 +24,12 @@ class Row:
     """A figure of one endpoint.
 
     Attributes:
-        case: The world and what was done with it.
+        case: The world and the measure.
         endpoint: The name of the endpoint.
-        value: The figure: a median, a 99th percentile where the case says so, or completed steps a second.
+        value: A median, a 99th percentile if the case names it, or completed steps a second.
         unit: One of `UNITS`.
-        base: What the same service got in turn without what the case is about, in the same unit: a
-            search when nobody writes, claims without a search, `orjson.dumps` of a ready answer.
+        base: The figure of the same service, in turn, without the load of the case: a search without
+            writes, claims without a search, `orjson.dumps` of the answer.
     """
 
     case: str
@@ -44,14 +44,14 @@ class Row:
 
 
 def figure(value: float, unit: str) -> str:
-    """Return a figure with its unit; from 100 on without a fraction."""
+    """Format a figure with its unit; without a fraction from 100 on."""
     return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}".replace(
         " /s", "/s"
     )
 
 
 def speed_up(ours: Row, theirs: Row) -> float:
-    """Return how many times as fast, or as much a second, the first one is; infinite beside nothing."""
+    """Return how many times faster our row is; infinite if their rate is 0."""
     above, below = (ours, theirs) if ours.unit == RATE else (theirs, ours)
     return above.value / below.value if below.value else math.inf
 
@@ -62,10 +62,10 @@ class Threshold:
 
     Attributes:
         case: The row.
-        of: What is bounded: the value in one of `UNITS`, or one of `RATIOS`.
+        of: The bounded quantity: the value in one of `UNITS`, or one of `RATIOS`.
         database: The database of the services.
-        at_least: The least figure that passes; None for no such bound.
-        below: The least figure that fails; None for no such bound.
+        at_least: The least figure that passes; None for no lower bound.
+        below: The least figure that fails; None for no upper bound.
         is_large: Whether only `--large` measures the case.
     """
 
@@ -77,7 +77,7 @@ class Threshold:
     is_large: bool = False
 
     def value_of(self, rows: Mapping[str, Row]) -> float | None:
-        """Return the figure of the rows of one case, by their endpoints; None where it was not measured."""
+        """Return the bounded figure, given the rows of a case by endpoint; None if it was not measured."""
         ours, peer = rows.get(OURS), rows.get(PEER)
         if ours is None:
             return None
@@ -88,7 +88,7 @@ class Threshold:
         return ours.value
 
     def is_met(self, value: float) -> bool:
-        """Return whether a figure keeps the bound."""
+        """Return whether a figure is within the bound."""
         if self.at_least is not None and value < self.at_least:
             return False
         return self.below is None or value < self.below

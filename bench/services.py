@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services under measurement, each on a database of its own, and the cases that are measured on them."""
+"""Services under measurement, each on its own database, and the loop over cases."""
 
 import subprocess
 import time
@@ -21,7 +21,7 @@ from tests.databases import server_of
 from tests.proxy import delayed
 
 Start = Callable[[str, Path, int], AbstractContextManager[tuple[str, psutil.Process]]]
-"""Starts a service on a database, with its log in a folder and so many workers; yields its URL and process."""
+"""Starts a service on a database URL, with a log folder and a number of workers; yields its URL and process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Extent:
         rounds: Turns of ten searches in a measurement.
         steps: Steps of each load.
         seconds: The time limit of a measurement of one service.
-        pairs: How often each case is measured, every second time in reversed order of the services.
+        pairs: Repetitions of each case; every second repetition reverses the order of the services.
         workers: Processes of each service.
-        delay: Seconds that each round trip to the database takes longer.
+        delay: Seconds added to each round trip to the database.
     """
 
     database: str = "sqlite"
@@ -67,18 +67,18 @@ class Extent:
 
 
 Measure = Callable[[World, Sequence[Endpoint], Extent], Iterator[Row]]
-"""Measures something of a world at its endpoints, in turn."""
+"""Measures the endpoints of a world in turn; yields rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A world, and what is measured on it, in this order.
+    """A world and its measures, in order.
 
     Attributes:
-        part: The part of a run that it belongs to.
+        part: The part of the run.
         make: Makes the world.
-        measures: What is measured.
-        has_peer: Whether a peer can do the same in reasonable time.
+        measures: The measures.
+        has_peer: Whether the peer can run them in reasonable time.
         is_large: Whether only a run with large worlds measures it.
         needs_database: Whether the figures depend on the kind of the database.
     """
@@ -129,7 +129,7 @@ def _start(
 
 
 def _first_answer(endpoint: Endpoint, process: psutil.Process, world: World) -> Iterator[Row]:
-    """Ask the first question of all to a service that has just started."""
+    """Yield the time to the first answer after a start, and the memory then."""
     endpoint.ask("resources=VCPU:1", 1)
     row = partial(Row, endpoint=endpoint.name)
     seconds = time.time() - process.create_time()

@@ -58,7 +58,7 @@ def parts() -> str:
 
 
 def _row(parameter: QueryParameter) -> str:
-    """Return the member of a parameter; what is false is left out."""
+    """Return the member of a parameter, without false values."""
     is_choice = parameter.grammar is Grammar.CHOICE
     row = {
         "help": parameter.help,

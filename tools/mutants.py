@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tools.mutants`: change the code in small ways, and count what the tests notice.
+"""`python -m tools.mutants`: mutate the code and count the mutants that the tests kill.
 
-cosmic-ray makes the changes, in a copy of the tree below build/, and runs the tests of the same room
-on each. A mutant that no test notices survives: a test is missing, or the change means nothing. With
-`--sample N` that many are drawn by a seed, so that a run takes minutes.
+cosmic-ray mutates a copy of the tree below build/, and runs the tests of the mutated room. A surviving mutant shows
+a missing test or a change without effect. `--sample N` draws N mutants by a seed, so that a run takes minutes.
 """
 
 import argparse
@@ -25,8 +24,8 @@ COPY = ROOT / "build" / "mutants"
 COPIED = ("src", "tests", "bench", "tools", "docs", "examples", "pyproject.toml", "conftest.py")
 
 SECONDS = 120
-"""A mutant whose tests take longer is noticed: most such loop for ever. The tests of a room take
-half a minute on a quiet machine; `--seconds` grants more on a busy one."""
+"""Timeout of the tests of a mutant, which then counts as killed: most such mutants loop for ever. The tests of a room
+take half a minute on a quiet machine; `--seconds` sets a longer timeout for a busy one."""
 
 ROOMS: Mapping[str, Sequence[str]] = {
     "admin": ("--tier=ci", "tests/admin"),
@@ -67,11 +66,11 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "metrics_folder.py": ("tests/test_metrics_folder.py",),
     "wsgi.py": ("tests/test_wsgi.py", "tests/wsgi_servers"),
 }
-"""Rooms of src/treeclaim, each with the tests that must notice a change in it, quick ones first, and their tier."""
+"""Rooms (folders or modules of src/treeclaim) with the tests that must kill their mutants, quick tests first."""
 
 
 def main() -> int:
-    """Make mutants of the rooms that the options ask for; say how many survive."""
+    """Test mutants of the chosen rooms; print the survivors and the share of killed mutants."""
     options = _options()
     _copy()
     database = COPY / "session.sqlite"
@@ -96,10 +95,10 @@ def main() -> int:
 
 
 def tests_of(room: str) -> Sequence[str]:
-    """Return the tests of a room, or of the one that it is a part of.
+    """Return the tests of a room, or of the innermost room around it.
 
     Raises:
-        KeyError: if no tests are named for it.
+        KeyError: if no room has tests.
     """
     while room not in ROOMS:
         if "/" not in room:
@@ -109,7 +108,7 @@ def tests_of(room: str) -> Sequence[str]:
 
 
 def _copy() -> None:
-    """Copy what the tests need, so that no mutant is ever in the tree that people work on."""
+    """Copy the files that the tests need, so that no mutant is written to the working tree."""
     shutil.rmtree(COPY, ignore_errors=True)
     COPY.mkdir(parents=True)
     for name in COPIED:
@@ -133,7 +132,7 @@ def _configuration(room: str, seconds: int) -> str:
 
 
 def _excluded(room: str) -> str:
-    """Return the rooms within a room that have rows of their own, as TOML."""
+    """Return the rooms within a room that have their own tests, as TOML."""
     below = [f"src/treeclaim/{inner}/**/*.py" for inner in ROOMS if inner.startswith(f"{room}/")]
     return json.dumps(below)
 
@@ -144,7 +143,7 @@ def _cosmic_ray(*arguments: str | Path) -> None:
 
 
 def _draw(database: Path, sample: int | None, dice: random.Random) -> None:
-    """Leave a sample of the mutants in the database."""
+    """Delete all mutants from the database except a sample."""
     with use_db(str(database)) as work:
         items = sorted(
             filter(_changes_a_value, work.work_items), key=lambda item: str(item.mutations)
@@ -156,7 +155,7 @@ def _draw(database: Path, sample: int | None, dice: random.Random) -> None:
 
 
 def _changes_a_value(item: WorkItem) -> bool:
-    """Return whether a mutant changes what is computed; cosmic-ray also changes annotations, and `*` in signatures."""
+    """Return whether a mutant can change a value; cosmic-ray also mutates annotations, and `*` in signatures."""
     return all(
         "BinaryOperator" not in mutation.operator_name
         or any(
@@ -168,7 +167,7 @@ def _changes_a_value(item: WorkItem) -> bool:
 
 @cache
 def _operators(module: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return where each binary operator of a module stands: from the end of its left side to its right side."""
+    """Return the span of each binary operator of a module: the end of its left operand and the begin of the right."""
     tree = ast.parse((COPY / module).read_text())
     annotations = {
         annotation

@@ -98,7 +98,7 @@ def take(pins: Path, folder: Path) -> None:
 
 
 def locked(source: Path) -> str:
-    """Return the entries of the lock, with hashes, of what Treeclaim and its extras need on this machine.
+    """Return the lock's entries, with hashes, for the dependencies of Treeclaim and its extras on this machine.
 
     Raises:
         NotReadyError: if something has none.
@@ -142,7 +142,7 @@ def require_ready(folder: Path, version: str) -> None:
     """Check everything that must hold before a release is built.
 
     Raises:
-        NotReadyError: with what is to be done.
+        NotReadyError: with the necessary step.
     """
     if _run(folder, "git", "status", "--porcelain"):
         raise NotReadyError("There are changes that are not committed.")
@@ -153,7 +153,7 @@ def require_ready(folder: Path, version: str) -> None:
 
 
 def section_of(changelog: str, version: str) -> str | None:
-    """Return what a changelog says of a version; None without a dated section of it."""
+    """Return the changelog's section of a version; None without a dated section of it."""
     heading = rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d\n(.*?)(?=^## |\Z)"
     match = re.search(heading, changelog, re.MULTILINE | re.DOTALL)
     return match[1].strip() if match else None

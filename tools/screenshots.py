@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tools.screenshots`: take the pictures of the pages that the documentation shows.
 
-A service of its own gets a cloud of four racks and some hundred claims, the same each time, and
-Chromium looks at each page of it.
+Starts a service, loads a cloud of four racks with several hundred claims, the same each time, and takes the
+pictures with Chromium.
 """
 
 import random
@@ -75,7 +75,7 @@ _HOPELESS = (
 _WIDTH = 1200
 _MOST_MILLISECONDS = 60_000
 _SETTLE_MILLISECONDS = 800
-"""For what is drawn last: the groups of the map come after the first picture."""
+"""Wait for the groups of the map, which are drawn after the first picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class Picture:
 
     Attributes:
         route: Address of the page; `{tree}` is the uuid of a host.
-        shown: What must be there, as a CSS selector.
-        height: Pixels of it.
+        shown: CSS selector of an element to wait for.
+        height: Height of the picture in pixels.
         press: A button to press first; empty for none.
     """
 
@@ -160,14 +160,14 @@ def _fill(url: str) -> str:
         for _ in range(_CLAIM_COUNT):
             project, query = chance.choice(_CLAIMS)
             candidates = client.candidates(query)["allocation_requests"]
-            # Earlier hosts are filled more, so that the map has something to tell.
+            # Earlier hosts are filled more, so that the map shows differences.
             chosen = candidates[int(len(candidates) * chance.random() ** 2)]
             consumer = str(uuid.UUID(int=chance.getrandbits(128), version=4))
             client.claim(consumer, chosen, project_id=project, user_id=f"{project}-user")
             requests[consumer] = [query]
         client.call("POST", "/treeclaim/requests", {"requests": requests})
         [host] = client.providers(name="r1-host-3")
-        # Something for the audit to find: leftovers, and a host that was renamed.
+        # Findings for the audit: leftovers, and a renamed host.
         client.call("PUT", "/traits/CUSTOM_OLD_NIC")
         client.call("POST", "/resource_providers", json={"name": "r2-host-7.example.org"})
     return str(host["uuid"])

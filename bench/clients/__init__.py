@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that measure: connections, and what they do."""
+"""Clients that measure: connections, endpoints and loads."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An endpoint under measurement, and what clients send to it."""
+"""An endpoint under measurement, and the requests that clients send to it."""
 
 import threading
 import time
@@ -51,14 +51,14 @@ class Endpoint:
         self._local = threading.local()
 
     def extended(self) -> "Endpoint":
-        """Return the same endpoint, asked with the extension by connections of its own."""
+        """Return the same endpoint with the extension in its headers; it has separate connections."""
         return Endpoint(self.name, self.url, version=EXTENDED)
 
     def get(self, path: str) -> Answer:
-        """Read something; only success counts.
+        """Read a path; time the request.
 
         Raises:
-            SystemExit: with what the endpoint answered instead.
+            SystemExit: if the status is not 200.
         """
         connection = self._connection()
         start = time.perf_counter()
@@ -69,32 +69,32 @@ class Endpoint:
         return Answer(seconds, body)
 
     def ask(self, query: str, limit: int | None) -> Answer:
-        """Ask for candidates."""
+        """Search candidates."""
         end = "" if limit is None else f"&limit={limit}"
         return self.get(f"/allocation_candidates?{query}{end}")
 
     def claim(self, provider: str, amounts: dict[str, int]) -> bool:
-        """Claim for a new consumer; tell whether it was taken."""
+        """Claim amounts of a provider for a new consumer; return whether the claim was accepted."""
         return self.take({"allocations": {provider: {"resources": amounts}}})
 
     def take(self, candidate: Mapping[str, Any]) -> bool:
-        """Claim allocations, maybe with mappings, for a new consumer; tell whether they were taken."""
+        """Claim a candidate for a new consumer; return whether the claim was accepted."""
         body = {**candidate, **_OWNER, "consumer_generation": None}
         status, _ = self.attempt("PUT", f"/allocations/{uuid.uuid4()}", body)
         return status == HTTPStatus.NO_CONTENT
 
     def place(self, query: str, consumers: int, rules: Sequence[Mapping[str, Any]] = ()) -> bool:
-        """Place new consumers in one call; return whether they have places."""
+        """Place new consumers in one call; return whether they were placed."""
         uuids = [str(uuid.uuid4()) for _ in range(consumers)]
         request = {"alternatives": [query], "consumers": uuids, **_OWNER}
         body = {"requests": [request], "rules": list(rules)}
         return self.attempt("POST", "/treeclaim/placements", body)[0] == HTTPStatus.CREATED
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> None:
-        """Write something; only success counts.
+        """Send a write.
 
         Raises:
-            SystemExit: with what the endpoint answered instead.
+            SystemExit: if the status is 400 or more.
         """
         status, answer = self.attempt(method, path, body)
         if status >= HTTPStatus.BAD_REQUEST:
@@ -103,7 +103,7 @@ class Endpoint:
     def attempt(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> tuple[int, bytes]:
-        """Write something; return status and body of the response."""
+        """Send a write; return the status and body of the response."""
         return self._connection().send(method, path, b"" if body is None else orjson.dumps(body))
 
     def close(self) -> None:
@@ -118,17 +118,17 @@ class Endpoint:
 
 
 def median(numbers: Sequence[float]) -> float:
-    """Return the middle one."""
+    """Return the middle number; of an even count the upper middle."""
     return percentile(numbers, 0.5)
 
 
 def percentile(numbers: Sequence[float], share: float) -> float:
-    """Return the number that a share of all, below one, are not above."""
+    """Return the nearest-rank percentile; `share` is at least 0 and below 1."""
     return sorted(numbers)[min(int(len(numbers) * share), len(numbers) - 1)]
 
 
 def median_ms(call: Callable[[], object], times: int) -> float:
-    """Return the median of how many milliseconds some calls take."""
+    """Return the median duration of some calls, in milliseconds."""
     seconds = []
     for _ in range(times):
         begin = time.perf_counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads: steps that clients take, in turn, at once or at a fixed rate."""
+"""Loads: steps that clients run in turn, concurrently or at a fixed rate."""
 
 import itertools
 import json
@@ -21,19 +21,19 @@ _SWITCH_SECONDS = 0.0005
 """Seconds for which a thread of a client at a fixed rate may hold the interpreter; Python's default is 5 ms."""
 
 _HEAD_START = 0.2
-"""Seconds until the first request of a fixed rate is due: all threads are there by then."""
+"""Seconds until the first request of a fixed rate is due: all threads have started by then."""
 
 _KEY = b'"allocations"'
-"""In front of what each candidate takes; nothing else in an answer has this key."""
+"""Precedes the allocations of each candidate, and occurs nowhere else in an answer."""
 
 Step = Callable[[int], bool]
-"""Takes the n-th step; returns whether it was completed."""
+"""Runs the n-th step; returns whether it succeeded."""
 
 
 def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:
-    """Let clients take steps at once until the steps or the seconds are over.
+    """Run steps in concurrent clients until the steps or the seconds are used up.
 
-    Each client warms up by a step that does not count.
+    Each client warms up with one step that is not counted.
 
     Returns:
         Completed steps per second.
@@ -66,14 +66,14 @@ def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:
 def at_fixed_rates(
     streams: Sequence[tuple[Step, float]], seconds: float, clients: int = 16
 ) -> list[list[float]]:
-    """Let requests arrive at fixed rates, whether or not earlier ones were answered: an open loop.
+    """Send requests at fixed rates, whether or not earlier requests were answered: an open loop.
 
-    A client that waits for one answer before it sends the next request asks less often just when the
-    service is slow, and so does not see what others, who do not know of each other, wait.
+    In a closed loop, a client that waits for each answer sends fewer requests while the service is slow. It
+    underestimates the latency that independent clients see.
 
     Args:
         streams: Requests, each with its rate a second.
-        seconds: For how long requests arrive.
+        seconds: Duration of the arrivals.
         clients: Threads of each stream: as many of its requests can be under way at once.
 
     Returns:
@@ -111,7 +111,7 @@ def at_fixed_rates(
 
 @contextmanager
 def in_background(step: Step) -> Iterator[None]:
-    """Take steps without a pause while the block runs."""
+    """Run steps without a pause in a thread while the block runs."""
     stop = threading.Event()
 
     def work() -> None:
@@ -137,13 +137,13 @@ def hosts_of(world: World) -> list[str]:
 
 
 def claims(endpoint: Endpoint, world: World) -> Step:
-    """Claim from one host after the other."""
+    """Return a step that claims from one host after the other."""
     hosts = hosts_of(world)
     return lambda number: endpoint.claim(hosts[number % len(hosts)], world.claim)
 
 
 def pairs(endpoint: Endpoint, world: World) -> Step:
-    """Search, and claim one of the candidates, as a scheduler does."""
+    """Return a step that searches and claims one of the candidates, as a scheduler does."""
     dice = random.Random(9)
 
     def step(_: int) -> bool:
@@ -154,20 +154,20 @@ def pairs(endpoint: Endpoint, world: World) -> Step:
 
 
 def refreshes(endpoint: Endpoint, world: World) -> Step:
-    """Read a host's tree as its compute agent does every few minutes; nothing has changed."""
+    """Return a step that reads an unchanged host's tree, as its compute agent does every few minutes."""
     trees: dict[str, list[str]] = {}
     root = ""
-    for provider in world.providers:
-        root = provider.uuid if provider.parent is None else root
-        trees.setdefault(root, []).append(provider.uuid)
+    for member in world.providers:
+        root = member.uuid if member.parent is None else root
+        trees.setdefault(root, []).append(member.uuid)
     roots = list(trees)
 
     def step(number: int) -> bool:
         root = roots[number % len(roots)]
         endpoint.get(f"/resource_providers?in_tree={root}")
-        for one in trees[root]:
+        for provider in trees[root]:
             for part in ("inventories", "traits", "aggregates"):
-                endpoint.get(f"/resource_providers/{one}/{part}")
+                endpoint.get(f"/resource_providers/{provider}/{part}")
         endpoint.get(f"/resource_providers/{root}/allocations")
         return True
 
@@ -182,11 +182,11 @@ READS = {
     "usages": "/resource_providers/{0.uuid}/usages",
     "allocations": "/resource_providers/{0.uuid}/allocations",
 }
-"""Reads of people and dashboards: paths for a provider."""
+"""Reads by people and dashboards: paths for a provider."""
 
 
 def reads(endpoint: Endpoint, world: World, path: str) -> Step:
-    """Read a path of `READS` for one provider after the other."""
+    """Return a step that reads a path of `READS` for one provider after the other."""
 
     def step(number: int) -> bool:
         endpoint.get(path.format(world.providers[number % len(world.providers)]))
@@ -196,17 +196,18 @@ def reads(endpoint: Endpoint, world: World, path: str) -> Step:
 
 
 def draw_candidate(answer: bytes, dice: random.Random) -> dict[str, Any]:
-    """Return what one of the candidates takes, about equally likely each, without parsing the others.
+    """Return the allocations of a random candidate, without parsing the others.
 
-    A client that parsed whole answers needed three times the CPU time of the service, which has the same cores.
+    Parsing whole answers took three times the CPU time of the service, which shares the cores. All candidates are
+    about equally likely.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if the answer has no candidate.
     """
     last = answer.rfind(_KEY)
     if last < 0:
         raise ValueError("no candidate is left")
-    # Candidates are about equally long, so a place in the text is one among them.
+    # Candidates are about equally long, so a random offset draws each about equally often.
     begin = answer.index(_KEY, dice.randint(0, last)) + len(_KEY)
     end = answer.find(_KEY, begin)
     text = answer[begin : end if end >= 0 else None].decode().lstrip().removeprefix(":").lstrip()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements: functions of a world and its endpoints, which are asked in turn."""
+"""Measures: functions of a world and its endpoints, which take turns."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The busy cloud: questions of which nearly every one comes after somebody else's write.
+"""The busy cloud: searches right after another client's write.
 
-Each question is about a flavor that nobody has asked for before. It is asked when nobody writes, and right after
-another client's write has been answered, in turn.
+Each search is for a new flavor. Searches without writes and searches right after the answer to a write take turns.
 """
 
 import itertools
@@ -33,23 +32,23 @@ _CLAIMS_A_SECOND = 100
 _FLAVORS = 40
 
 Write = Callable[[], None]
-"""The write of the other client before a search."""
+"""A write of another client before a search."""
 
 
 def after_claims(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Time a question right after another client's claim, beside a quiet one."""
+    """Time a search right after another client's claim, beside a search without writes."""
     case = f"{world.name}, after a claim, new flavor"
     return _after(case, world, endpoints, _claimer, extent)
 
 
 def after_shapes(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Time a question right after another client has changed the shape of one tree."""
+    """Time a search right after another client has changed the shape of a tree."""
     case = f"{world.name}, after a change of a tree, new flavor"
     return _after(case, world, endpoints, _grower, extent)
 
 
 def _claimer(world: World, endpoint: Endpoint) -> Write:
-    """Return what claims one candidate after the other, each of another tree."""
+    """Return a write that claims the next candidate, each in another tree."""
     candidates = orjson.loads(endpoint.ask(world.query, LIMIT).body)["allocation_requests"]
     random.Random(3).shuffle(candidates)
     remaining = iter(candidates)
@@ -62,7 +61,7 @@ def _claimer(world: World, endpoint: Endpoint) -> Write:
 
 
 def _grower(world: World, endpoint: Endpoint) -> Write:
-    """Return what adds a provider to a tree, and takes it away the next time."""
+    """Return a write that alternately adds a provider to a tree and deletes it."""
     roots = itertools.cycle(
         provider.uuid for provider in world.providers if provider.parent is None
     )
@@ -86,7 +85,7 @@ def _after(
     writer: Callable[[World, Endpoint], Write],
     extent: Extent,
 ) -> Iterator[Row]:
-    # The other client has connections of its own.
+    # The writer uses its own connections, as another client would.
     writes = {
         side.name: writer(
             world,
@@ -118,7 +117,7 @@ def _after(
 
 
 def one_claim(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Time claims that one client makes one after the other."""
+    """Time claims of a single client."""
     for endpoint in endpoints:
         claim = loads.claims(endpoint, world)
         durations = []
@@ -134,7 +133,7 @@ def one_claim(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> It
 
 
 def contended(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Let sixteen clients claim, and search and claim, as fast as they are answered, in a world with a pool."""
+    """Measure the rates of sixteen clients that claim, or search and claim, in a world with a pool."""
     pool = world.providers[0].uuid
     steps: dict[str, Callable[[Endpoint], loads.Step]] = {
         "claims on 1000 hosts": lambda endpoint: loads.claims(endpoint, world),
@@ -148,7 +147,7 @@ def contended(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> It
 
 
 def open_loop(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Time searches while they and claims arrive at fixed rates; forty flavors take turns, as do the hosts."""
+    """Time searches while searches and claims arrive at fixed rates; flavors and hosts rotate."""
     case = f"{world.name}, p99 of {_SEARCHES_A_SECOND} searches and {_CLAIMS_A_SECOND} claims a second"
     for endpoint in endpoints:
 

@@ -19,7 +19,7 @@ from bench.services import Extent
 from tests.clouds import World
 
 _SAMPLE = 200
-"""Hosts of which the peer is asked; it takes as long for each."""
+"""Hosts that are read from the peer; the time is extrapolated to all hosts."""
 
 _PARTS = ("inventories", "usages", "traits", "aggregates")
 _TIMEOUT = 600.0
@@ -33,7 +33,7 @@ _WRITES_A_SECOND = 4
 
 
 def bulk(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row]:
-    """Read all hosts with everything: in one answer, or by a list and four calls for each host."""
+    """Read all hosts with all parts: in one answer, or by a list and four calls for each host."""
     hosts = world.providers
     case = f"{world.name}: everything"
     for endpoint in endpoints:
@@ -59,7 +59,7 @@ def bulk(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row
 
 
 def watchers(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row]:
-    """Search with and without watchers in turn, while somebody writes all the time."""
+    """Search with and without watchers in turn, while another client writes."""
     for endpoint in endpoints:
         numbers = itertools.count(1)
 
@@ -73,16 +73,18 @@ def watchers(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator
                 ready = multiprocessing.Event()
                 with _in_background(_watch, endpoint.extended(), ready):
                     if not ready.wait(_TIMEOUT):
-                        raise SystemExit("not all watchers are heard")
+                        raise SystemExit("not all watchers received an event")
                     beside.append(median_ms(search, _SEARCHES))
         case = f"{world.name}, limit=10, beside {_WATCHERS} watchers"
         yield Row(case, endpoint.name, median(beside), base=median(alone))
 
 
 @contextmanager
-def _in_background(work: Callable[..., None], endpoint: Endpoint, *more: object) -> Iterator[None]:
-    """Run something in a process of its own while the block runs."""
-    arguments = (endpoint.url, endpoint.headers, *more)
+def _in_background(
+    work: Callable[..., None], endpoint: Endpoint, *arguments: object
+) -> Iterator[None]:
+    """Run a function in a child process while the block runs."""
+    arguments = (endpoint.url, endpoint.headers, *arguments)
     process = multiprocessing.Process(target=work, args=arguments, daemon=True)
     process.start()
     try:
@@ -120,7 +122,7 @@ def _watch(url: str, headers: dict[str, str], ready: Event) -> None:
 
 
 def _write(url: str, _: dict[str, str], provider: str) -> None:
-    """Change a provider again and again, so that there is something to tell."""
+    """Change a provider again and again, so that watchers receive events."""
     path = f"/resource_providers/{provider}/traits"
     endpoint = Endpoint("the writer", url)
     while True:

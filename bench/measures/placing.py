@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing, counting and ordered searches of the extension.
 
-openstack-placement does the same the way Nova uses it: a search for at most 1,000 candidates, weighed by the
-client, and a claim, one consumer after the other. Some of them are measured, and the time is multiplied.
+openstack-placement is used as Nova uses it: for each consumer a search for at most 1,000 candidates, which the
+client weighs, and a claim. A few consumers are measured, and the time is multiplied.
 """
 
 import itertools
@@ -23,10 +23,10 @@ _CONSUMERS = 1_000
 _CLIENTS = 16
 _FLAVORS = 50
 _FOUND = 1_000
-"""Candidates that Nova asks for."""
+"""Nova's limit of candidates."""
 
 _SAMPLE = 8
-"""Consumers that are placed as Nova does it."""
+"""Consumers that are placed in the way of Nova."""
 
 _APART = {"domains": "tree", "max_per_domain": 1}
 _FLAVOR = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
@@ -57,7 +57,7 @@ def _place_batch(endpoint: Endpoint) -> bool:
 
 
 def batch(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Place a batch: one call, against as many searches and claims."""
+    """Place a batch: one call, beside a search and a claim for each consumer."""
     for endpoint in endpoints:
         if endpoint.has_extension:
             extended = endpoint.extended()
@@ -73,7 +73,7 @@ def batch(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterat
 
 
 def meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Search while batches are placed one after the other by the same worker."""
+    """Search while the same worker places batches one after the other."""
     case = f"{world.name}: p99 of searches while 1,000 after 1,000 are placed"
     for endpoint in endpoints:
         extended = endpoint.extended()
@@ -91,7 +91,7 @@ def meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> It
 
 
 def single(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Place one at a time by many clients, beside bare claims of the same service."""
+    """Place one consumer a call by many clients, beside bare claims on the same service."""
     for endpoint in endpoints:
         if endpoint.has_extension:
             extended = endpoint.extended()
@@ -113,7 +113,7 @@ def single(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Itera
 
 
 def ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Ask for the ten best, beside any ten; a peer answers with all that Nova would weigh."""
+    """Search the ten best candidates, beside any ten; the peer returns all candidates that Nova would weigh."""
     numbers = itertools.count(1)
     order = "order_by=pack,near:_GPU:_NIC"
 
@@ -136,7 +136,7 @@ def ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iter
 
 
 def counted(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Count how many of many flavors fit after each claim; a peer is searched for each flavor."""
+    """Count how many consumers of 50 flavors fit after each claim; the peer needs a search for each flavor."""
     flavors = [
         f"resources_NODE=VCPU:{1 + number % 10},MEMORY_MB:{1024 * (1 + number // 5)}"
         for number in range(_FLAVORS)

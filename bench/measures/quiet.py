@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches, loads and reads when nobody else writes."""
+"""Searches, loads and reads without other writers."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,22 +15,22 @@ from bench.services import Extent
 from tests.clouds import World
 
 _IN_A_ROW = 10
-"""Answers that an endpoint gives before it is the other one's turn."""
+"""Searches of an endpoint in one turn."""
 
 _LEAST_ANSWERS = 3
-"""An endpoint that has answered for long enough, and so often, is not asked the same any more."""
+"""Searches after which a measurement ends once its time is used up."""
 
 _LARGEST_READ = 50_000_000
-"""Bytes of answers up to which they are read."""
+"""Bytes of the largest answer whose serialization is timed."""
 
 _QUESTIONS = 100_000
 
 
 def searches(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Ask a world's question with each of its limits.
+    """Time a world's query with each of its limits.
 
-    The same question again and again, as a scheduler asks for one flavor, and a new one each time
-    ("new questions"), to which nobody can have the answer ready.
+    One row repeats the same query, as a scheduler does for one flavor. The row "new questions" changes the amounts
+    each time, so that no answer is cached.
     """
     for limit in world.limits:
         case = f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
@@ -52,8 +52,8 @@ def _asked(
     question: Callable[[int], str],
     limit: int | None,
 ) -> Iterator[Row]:
-    seconds: dict[str, list[float]] = {one.name: [] for one in endpoints}
-    numbers = {one.name: itertools.count(1) for one in endpoints}
+    seconds: dict[str, list[float]] = {endpoint.name: [] for endpoint in endpoints}
+    numbers = {endpoint.name: itertools.count(1) for endpoint in endpoints}
     for _ in range(extent.rounds):
         for endpoint in endpoints:
             durations = seconds[endpoint.name]
@@ -74,7 +74,7 @@ def orjson_ms(document: object) -> float:
 
 
 def _require_same(case: str, limit: int | None, bodies: Sequence[bytes]) -> None:
-    """Check that all endpoints give the same answer, or under a limit as many candidates."""
+    """Exit unless all endpoints return the same candidates, or under a limit equally many."""
     if len(bodies) == 1:
         return
     candidate_lists = [orjson.loads(body)["allocation_requests"] for body in bodies]
@@ -86,13 +86,13 @@ def _require_same(case: str, limit: int | None, bodies: Sequence[bytes]) -> None
 
 
 def _canonical(candidate: dict[str, Any]) -> bytes:
-    """Write a candidate so that equal ones are equal; the order of providers means nothing."""
+    """Serialize a candidate so that equal candidates have equal bytes; the order of providers is irrelevant."""
     mappings = {suffix: sorted(uuids) for suffix, uuids in candidate["mappings"].items()}
     return orjson.dumps(candidate | {"mappings": mappings}, option=orjson.OPT_SORT_KEYS)
 
 
 def explain(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row]:
-    """Explain ten requests that no provider can serve; each names another amount."""
+    """Explain ten requests that no provider can serve, each with another amount."""
     path = "/allocation_candidates/explain?nearest=50&resources=VCPU:{}"
     for endpoint in endpoints:
         if endpoint.has_extension:
@@ -102,7 +102,7 @@ def explain(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[
 
 
 def work(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
-    """Let clients claim, search and claim, refresh, and read."""
+    """Measure the rates of clients that claim, search and claim, refresh, and read."""
     first = world.providers[0].uuid
     steps: dict[str, tuple[int, Callable[[Endpoint], loads.Step]]] = {}
     if world.claim:

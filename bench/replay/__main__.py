@@ -53,10 +53,10 @@ class Plan:
     Attributes:
         topology: The cloud, where nothing is allocated.
         events: Arrivals and departures.
-        mix: The name and the body of a mix that orders may name, and for which stranded amounts are reported.
-        counted: The class whose requested amounts are counted.
-        seeds: How many shuffles of the arrivals; 0 for all events as they are.
-        until: The share of the capacity of the counted class until which arrivals are drawn.
+        mix: The name and the body of a mix, for orders and for stranded amounts.
+        counted: The class whose requested amounts are summed.
+        seeds: Shuffles of the arrivals, a run for each; 0 for the events in their order.
+        until: Arrivals are drawn until they request this share of the capacity of the counted class.
     """
 
     topology: Topology
@@ -67,7 +67,7 @@ class Plan:
     until: float | None
 
     def drawn(self, seed: int, capacity: int) -> Iterator[Event]:
-        """Yield the events of a run; with seeds all arrivals once, shuffled, and then samples of them."""
+        """Yield the events of a run; with seeds, shuffled arrivals once each, then random arrivals."""
         if not self.seeds:
             yield from self.events
             return
@@ -161,7 +161,7 @@ class Run:
 
 
 def _shares(totals: Mapping[str, Mapping[str, int]], member: str) -> dict[str, float]:
-    """Return a member of each class that has it, as a share of the capacity."""
+    """Return a member of each class that has it, divided by the capacity."""
     return {
         name: sums[member] / max(sums["capacity"], 1)
         for name, sums in totals.items()
@@ -173,8 +173,8 @@ def replay(plan: Plan, orders: Sequence[str | None]) -> list[dict[str, Any]]:
     """Replay by each order in turn; return the mean and the deviation of the outcomes of each.
 
     Args:
-        plan: What is to be replayed; the arrivals of a seed are the same for all orders.
-        orders: As `order_by` has them; `none` is the usual order, and None the order of each query.
+        plan: The cloud and its events; each seed gives the same arrivals for all orders.
+        orders: Values of `order_by`; `none` for no order, and None for the order in each query.
 
     Raises:
         ReplayError: if the service refuses a query, or the cloud lacks the counted class.

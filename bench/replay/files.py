@@ -31,7 +31,7 @@ Mix = Mapping[str, Any]
 
 
 class ReplayError(Exception):
-    """Something cannot be replayed; the message names the file, and the line where there is one."""
+    """An input cannot be replayed; the message names the file, and the line if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def read_mix(file: Path) -> Mix:
     """Read the body of `PUT /treeclaim/mixes/{name}`.
 
     Raises:
-        ReplayError: if it is no JSON.
+        ReplayError: if the file is not JSON.
     """
     try:
         mix: Mix = json.loads(read_text(file))
@@ -178,7 +178,7 @@ def _rows(
 
 
 def requested(events: Sequence[Event], name: str) -> dict[str, int]:
-    """Return how much each query of some arrivals requests of a class."""
+    """Return the amount of a class that each query requests."""
     amount = re.compile(rf"(?<![A-Z0-9_]){re.escape(name)}:(\d+)")
     return {
         event.query: sum(map(int, amount.findall(event.query)))
