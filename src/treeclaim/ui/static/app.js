@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The frame around the pages: which one is shown, who is signed in, whether the server answers. */
+/** The frame around the pages: navigation, the signed-in user, and the state of the connection. */
 
 import { Client, ENDPOINT } from "./api/client.js";
 import {
@@ -108,7 +108,7 @@ function Lost() {
   </div>`;
 }
 
-/** Names the tab, and moves the focus to the new page for who cannot see it change. */
+/** Sets the title of the tab, and moves the focus to the new page for screen readers. */
 function Title({ page }) {
   const isFirst = useRef(true);
   useEffect(() => {

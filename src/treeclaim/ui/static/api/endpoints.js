@@ -8,7 +8,7 @@ const MOST = 10_000;
 /* Entries of a page that the server returns at most. */
 
 const SHARING = "MISC_SHARES_VIA_AGGREGATE";
-/* The trait of what is shared with aggregates. */
+/* The trait of providers that share with their aggregates. */
 
 const AT_ONCE = 200;
 /* Uuids in one address; servers and proxies refuse much longer addresses. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What can go wrong with a call. */
+/** Errors of a call. */
 
 /** The kinds of trouble that pages treat differently. */
 export const Trouble = Object.freeze({
@@ -36,7 +36,7 @@ export class CallError extends Error {
   }
 }
 
-/** Return the CallError of an answer whose status is 400 or more. */
+/** Return the CallError for an answer with a status of 400 or more. */
 export async function errorOf(answer) {
   const { status, statusText, headers } = answer;
   // A proxy's answer may be a page instead of an error document.

@@ -14,7 +14,7 @@ const WAIT_SECONDS = 30;
  *
  * @param {Client} api The calls.
  * @param {string} cursor Of the list that was read.
- * @param {object} listener `changes(list)` is called with what changed, and `relist()` if all has
+ * @param {object} listener `changes(list)` is called with the changes, and `relist()` if all has
  *   to be read again; it returns the new cursor. Both may return promises, for which the next
  *   changes wait. `live(isLive)` is called when watching succeeds and fails.
  * @param {AbortSignal} signal Ends it.

@@ -28,7 +28,7 @@ export const fieldsOf = (form) => Object.fromEntries([...new FormData(form)]
   .map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
 
 /**
- * A form whose fields are the parameters of the address, with a switch for assumptions.
+ * A form for the parameters of the address, with a switch for assumptions.
  *
  * @param {string} page The page of the form.
  * @param {object[]} rows Assumptions in the address.

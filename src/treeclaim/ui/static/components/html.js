@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What every component needs: templates, hooks, and reading answers of the API. */
+/** Shared by all components: templates, hooks, and reads of the API. */
 
 import { createContext, h, render } from "../vendor/preact.js";
 import {
@@ -11,10 +11,10 @@ import { oneLine } from "../model/texts.js";
 /* What people read, besides the text between tags. */
 const READ = ["title", "aria-label", "alt"];
 
-/* Elements whose text has lines, which other functions have made safe. */
+/* Elements with several lines of text, which other functions have escaped. */
 const VERBATIM = new Set(["pre", "textarea"]);
 
-/** Make an element: texts in it, whoever wrote them, are one line each that can only be read. */
+/** Create an element; each text in it becomes one escaped line, wherever the text is from. */
 function element(type, props, ...children) {
   if (VERBATIM.has(type)) return h(type, props, ...children);
   for (const name of READ) {
@@ -57,7 +57,7 @@ export const Session = createContext(null);
  * Read an answer, and read it again when something that it depends on changes.
  *
  * @param {(api: object, signal: AbortSignal) => Promise<any>} load Reads it.
- * @param {any[]} on What it depends on.
+ * @param {any[]} on Dependencies.
  * @returns {{value: any, error: Error|null, isBusy: boolean, again: () => void}} The last value
  *   stays while the next one is on its way.
  */

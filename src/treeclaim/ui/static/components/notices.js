@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a page shows instead of an answer: that it is being read, is empty, or failed. */
+/** Notices in place of an answer: loading, empty, or failed. */
 
 import { Trouble } from "../api/errors.js";
 import { AsIfError } from "../model/as_if.js";

@@ -7,7 +7,7 @@ import { html, useAnswer, useMemo } from "./html.js";
 import { Failure } from "./notices.js";
 
 /**
- * Read who has conditions; a map does not wait for them.
+ * Read the providers with conditions; a map is drawn before they arrive.
  *
  * @returns {{conditions: Map<string, object>, failure: any}} By the root's uuid, empty until they
  *   are read; what is shown if they cannot be read.

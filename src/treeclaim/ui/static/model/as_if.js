@@ -58,7 +58,7 @@ export function withAsIf(query, rows) {
 
 export const filled = (rows) => rows.filter(({ text }) => text.trim());
 
-/** The words of a list that somebody typed. */
+/** Split a typed list into words. */
 export const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
 
 /**
@@ -100,7 +100,7 @@ function amountOf(text) {
 }
 
 /**
- * Return the provider that somebody means by its name or uuid.
+ * Find the provider by a typed name or uuid.
  *
  * @throws {AsIfError} If there is no such provider.
  */

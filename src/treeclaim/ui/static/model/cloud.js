@@ -61,7 +61,7 @@ export class Cloud {
     for (const row of rows) this.take(part, row);
   }
 
-  /** Take in a provider whose part was read. */
+  /** Update the cloud with a part of a provider. */
   take(part, row) {
     if (KEPT[part](row)) this.providers[part].set(row.uuid, row);
     else this.providers[part].delete(row.uuid);
@@ -114,7 +114,7 @@ export class Cloud {
 const concernedIn = (changes, part) => changes.filter(({ deleted, what }) => !deleted
   && (what.includes(part) || what.includes("provider"))).map(({ uuid }) => uuid);
 
-/** What the policy hides is not kept current; the page has said that it is hidden. */
+/** Reads that the policy forbids are skipped; the page already shows that they are hidden. */
 function ignoreHidden(error) {
   if (error.kind !== Trouble.HIDDEN) throw error;
 }

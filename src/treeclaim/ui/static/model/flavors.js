@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Flavors that somebody pasted, and the queries that Nova sends for servers of them. */
+/** Pasted flavors, and the queries that Nova sends for their servers. */
 
 /** Flavors cannot be read; the message names the flavor or the line. */
 export class FlavorError extends Error {}

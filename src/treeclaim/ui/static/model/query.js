@@ -13,7 +13,7 @@ const GROUPED = new RegExp(`^(${OF_GROUP.toSorted().reverse().join("|")})([0-9_]
 /** Parameters of a whole request. */
 export const WHOLE = Object.freeze(namesOf(({ ofGroup }) => !ofGroup));
 
-/** What a trait of a group may be. */
+/** The modes of a trait in a group. */
 export const TraitRule = Object.freeze({
   REQUIRED: "required", FORBIDDEN: "forbidden", ANY: "any of", PREFERRED: "preferred",
 });

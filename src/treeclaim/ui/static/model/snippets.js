@@ -25,7 +25,7 @@ export const asPython = (query) => [
 ].join("\n");
 
 const IN_NO_FLAVOR = new Set(["limit", "order_by", "root_in_tree", "from_holds"]);
-/* Parameters that say how candidates are listed, or whose they are, not what a server needs. */
+/* Parameters for listing or ownership, which are no requirements of a server. */
 
 /** A command that sets the extra specs of a flavor (contract page 97, section 4). */
 export function asFlavor(query) {

@@ -49,7 +49,7 @@ export const inClassOrder = (byClass) =>
 export const capacityOf = ({ total, reserved, allocation_ratio: ratio }) =>
   Math.max(0, Math.floor((total - reserved) * ratio));
 
-/** Return the total of one inventory, with what is used of it and what holds have of that. */
+/** Return the total of one inventory, with its used and its held amount. */
 export const totalOf = (inventory, used, held) => ({
   ...inventory, capacity: capacityOf(inventory), used, held, ratio: inventory.allocation_ratio,
 });

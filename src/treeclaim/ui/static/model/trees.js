@@ -6,7 +6,7 @@ const BY_NAME = new Intl.Collator("en", { numeric: true });
 /**
  * Put rows of providers into trees.
  *
- * @param {object[]} rows In any order; a row whose parent is missing becomes a top.
+ * @param {object[]} rows In any order; a row without its parent becomes a root.
  * @returns {{provider: object, children: object[]}[]} The tops, children by name.
  */
 export function grown(rows) {

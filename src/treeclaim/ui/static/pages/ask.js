@@ -68,7 +68,7 @@ const formOf = (current) => ({
   request: readQuery(splitAsIf(current).query || EXAMPLE), asIf: asIfOf(current),
 });
 
-/** The query as text. While somebody types, the text stays as it was typed. */
+/** The query as text. While the user types, the text stays as typed. */
 function QueryText({ query, onChange }) {
   const [typed, setTyped] = useState(null);
   const type = ({ target }) => {
@@ -201,7 +201,7 @@ function Mappings({ candidate: { allocations, mappings = {} }, providers }) {
     : html`<span>${words}</span>`}</p>`;
 }
 
-/** @param {Record<string, string>} forms Texts by what they are for. */
+/** @param {Record<string, string>} forms Texts by purpose. */
 function Snippets({ forms }) {
   const [title, setTitle] = useState("");
   const [message, setMessage] = useState("");

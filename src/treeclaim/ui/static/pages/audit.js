@@ -52,7 +52,7 @@ function Items({ kind, finding: { count: number, items } }) {
     caption=${caption} />`;
 }
 
-/** What a member of a finding names; of a tree without inventory the uuid is that of its root. */
+/** The kind of object in each member of a finding; the root names a tree without inventory. */
 const meaningOf = (kind, name) => (kind === "empty_tree" && name === "uuid" ? "provider" : name);
 
 const ADDRESSES = {

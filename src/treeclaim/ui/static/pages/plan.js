@@ -116,7 +116,7 @@ function Verdict({ plan, took, isBest, rows }) {
     <${BeforeAfter} ...${plan} /><//>`;
 }
 
-/** What is proven of a plan, in words. */
+/** Describe how close to optimal a plan is. */
 function proofOf({ reached, optimal, moves, at_least: least, proven }, isBest) {
   if (isBest) return optimal ? "No plan is better." : "The best plan found.";
   if (reached && !moves.length) return "";

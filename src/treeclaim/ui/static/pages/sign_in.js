@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Asks for the token. */
+/** The form for the token. */
 
 import { authentication } from "../api/client.js";
 import { html, useEffect, useRef, useState } from "../components/html.js";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which hosts, or racks, may be lost: a map, and the worst first (contract page 101). */
+/** Survival of the loss of hosts or racks: a map, and the worst losses (contract page 101). */
 
 import * as endpoints from "../api/endpoints.js";
 import { AddressForm, Assumptions, choiceOf } from "../components/as_if.js";

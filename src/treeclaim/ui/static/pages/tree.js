@@ -130,7 +130,7 @@ async function visible(api, root, signal, tolerant) {
 const MOST_SHOWN = 16;
 /* Inventories that consume of one inventory; a card may have more profiles and positions. */
 
-/** Who consumes of what among some providers. */
+/** The consumers of some providers, by inventory. */
 class Consumption {
   /** @param {object[]} rows Providers as GET /treeclaim/providers lists them. */
   constructor(rows) {
@@ -143,7 +143,7 @@ class Consumption {
     this.byPlace = Map.groupBy(all.filter(({ used }) => used), ({ place }) => place);
   }
 
-  /** Who consumes of an inventory now, each in words, the largest amounts first. */
+  /** Describe the present consumers of an inventory, the largest amounts first. */
   consumersOf(uuid, resourceClass) {
     const all = (this.byPlace.get(`${uuid} ${resourceClass}`) ?? [])
       .toSorted((one, other) => other.used - one.used);
@@ -155,7 +155,7 @@ class Consumption {
     return lines;
   }
 
-  /** What each unit of an inventory consumes, in words, by the provider that it is taken from. */
+  /** Describe the consumption of each unit of an inventory, by the consumed provider. */
   takenBy({ consumes = [] }) {
     return [...Map.groupBy(consumes, ({ provider }) => provider)].map(([provider, parts]) => {
       const amounts = parts.map(({ amount, resource_class: name }) => `${count(amount)} ${name}`);
