@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits the concurrent requests of each kind, so that no kind occupies all threads of the server.
 
-A write waits for the database, which other writers may lock; a read waits for the Forest. Each kind has a
-share of the threads, and both together leave one free. A request without a free thread waits while requests of its
-kind are being answered. If none of them has been answered for some seconds, new requests of the kind are refused at
-once, so that threads remain for requests that need neither.
+A write waits for locks in the database; a read waits for the Forest. Each kind has a share of the threads, and both
+together leave one thread free. A request without a free thread waits while requests of its kind make progress. Once
+a kind has stalled, its new requests are rejected at once, so that threads remain for the other kinds.
 """
 
 import time
@@ -16,23 +15,23 @@ from treeclaim.gate import Gate
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 
 LONGEST_WAIT = 10.0
-"""Seconds that a request waits for a thread: less than the 30 or 60 s after which clients time out, and more than a
-request waits in a queue that advances."""
+"""Most seconds of waiting for a thread: less than the timeout of clients (30 or 60 s), and more than the wait in a
+queue that advances."""
 
 STALLED_AFTER = 3.0
-"""Seconds without an answer, while a kind uses all of its threads, after which it counts as stalled. A commit on a
+"""Seconds without an answer, with all threads of a kind in use, after which the kind counts as stalled. A commit on a
 slow disk takes one or two seconds."""
 
 LOOKUPS_STALLED_AFTER = 0.5
-"""The corresponding seconds for look-ups of credentials. They are fewer, and only a quarter of the threads waits longer,
-because requests with known credentials need the other threads."""
+"""The same limit for look-ups of credentials. It is shorter, and only a quarter of the threads may wait longer, because
+requests with cached credentials need the other threads."""
 
 
 class WaitKind(Enum):
     """The resource that a request mainly waits for."""
 
     FREE = "request"
-    """Nothing."""
+    """None."""
     READ = "reading"
     """The Forest, or the database to read from."""
     WRITE = "writing"
@@ -42,14 +41,9 @@ class WaitKind(Enum):
 
 
 class Admission:
-    """Admits requests by kind."""
+    """Admits requests by kind to the request threads of the server."""
 
     def __init__(self, threads: int) -> None:
-        """Divide the threads.
-
-        Args:
-            threads: The number of request threads of the server.
-        """
         both = max(threads - 1, 1)
         self._all = _Class(both)
         half = max(threads // 2, 1)
@@ -89,16 +83,9 @@ class Admission:
 
 
 class _Class(Gate):
-    """The threads of one kind of requests."""
+    """The threads of one kind of requests; up to `patient` requests wait in their threads while it is stalled."""
 
     def __init__(self, most: int, patient: int = 0, stalled_after: float = STALLED_AFTER) -> None:
-        """Make a class of requests.
-
-        Args:
-            most: Most threads in use.
-            patient: Most requests that wait in their threads while the class is stalled.
-            stalled_after: Seconds without an answer after which the class counts as stalled.
-        """
         super().__init__(most)
         self._patient = patient
         self._stalled_after = stalled_after
@@ -106,7 +93,7 @@ class _Class(Gate):
         self._is_failing = False
 
     def leave(self, error: BaseException | None) -> None:
-        """Release the thread, and record whether the request made progress."""
+        """Release the thread, and record whether its request made progress."""
         if isinstance(error, OverloadedError | StoreUnavailableError):
             self._is_failing = True
         else:

@@ -86,11 +86,7 @@ def create_services(
 ) -> Services:
     """Create the services of handlers over a prepared database.
 
-    Args:
-        configuration: The options of the operator.
-        policy: The policy rules.
-        store: The database; no other process uses this object.
-        picture: The inventory; None to load it.
+    No other process may use `store`. Without a `picture`, the inventory is loaded from the database.
     """
     placement = configuration.options.placement
     store.housekeeper.start()
@@ -114,10 +110,7 @@ def create_services(
 
 @cache
 def _openapi_document() -> bytes:
-    """Return the OpenAPI document, which is the same for all services of a process.
-
-    It is rarely read, and kept as bytes: as objects it needs seven times as much memory.
-    """
+    # As objects, the document needs seven times as much memory.
     return json_bytes(description(OPERATIONS))
 
 
@@ -128,7 +121,7 @@ def create_application(services: Services, configuration: Configuration) -> "WSG
 
 def _pipeline(services: Services) -> "WSGIApplication":
     application = falcon.App()
-    # A response without a body has no content type at all.
+    # A response without a body has no content type.
     application.resp_options.default_media_type = None  # type: ignore[assignment]
     application.add_sink(Pipeline(services), prefix=r"/")
     return application
@@ -137,7 +130,7 @@ def _pipeline(services: Services) -> "WSGIApplication":
 def _wrap_in_layers(
     application: "WSGIApplication", configuration: Configuration, admission: Admission
 ) -> "WSGIApplication":
-    """Wrap the layers around the pipeline; the last layer sees a request first."""
+    """Wrap the layers around the pipeline; a request enters the last layer first."""
     options = configuration.options.api
     if options.auth_strategy == "noauth2":
         _LOG.warning(

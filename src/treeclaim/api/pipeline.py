@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes a request through the stages of contract page 00, section 2, in order."""
+"""Passes a request through the stages of contract page 00, section 2."""
 
 import logging
 from http import HTTPStatus
@@ -34,7 +34,7 @@ from treeclaim.model.timing import Deadline
 _LOG = logging.getLogger(__name__)
 
 _MOST_DIGITS = 18
-"""Most digits of a Content-Length: the largest such number is an exabyte, which fits into 64 bits."""
+"""Most digits of a Content-Length: an exabyte, which fits into 64 bits."""
 
 VERSION_KEY = "treeclaim.version"
 """The key of the negotiated version in the WSGI environment, for the log."""
@@ -51,7 +51,7 @@ class Pipeline:
         self._services = services
 
     def __call__(self, req: falcon.Request, resp: falcon.Response, **_arguments: Any) -> None:
-        """Answer a request, also after any error; Falcon calls this for every path."""
+        """Answer a request or its error; Falcon calls this for every path."""
         request, response = req, resp
         version = operation = call = None
         try:
@@ -96,7 +96,7 @@ class Pipeline:
             _write_error(unexpected, version, request, response)
 
     def _call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
-        """Pass a request through the stages before its handler; return its operation and the call."""
+        """Pass a request through the stages before its handler."""
         _require_sane_content(request)
         route = routes.find(request.path)
         if route is None or (route.needs_opt_in and not version.is_extended):
@@ -127,11 +127,11 @@ class Pipeline:
 
 
 def _read_project(request: falcon.Request) -> str | None:
-    """Return the project that the query names, parsed as the operation parses it."""
+    """Return the project in the query, which the policy checks before the handler parses the query."""
     try:
         return dict(parse_query_string(request.query_string)).get("project_id")
     except InvalidQueryError:
-        # The operation refuses the query, after the policy has allowed the call.
+        # The handler rejects the query, after the policy has allowed the call.
         return None
 
 
@@ -143,7 +143,7 @@ def _unknown_path(path: str, version: Version) -> ApiError:
 
 
 def _require_sane_content(request: falcon.Request) -> None:
-    """Stage 5: Content-Length and Content-Type, whatever the path."""
+    """Stage 5: check Content-Length and Content-Type for any path."""
     length = request.env.get("CONTENT_LENGTH")
     if not length:
         return
@@ -152,7 +152,7 @@ def _require_sane_content(request: falcon.Request) -> None:
     digits = length.lstrip("0")
     if len(digits) > _MOST_DIGITS:
         raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "No body can be so long.")
-    # Servers accept thousands of leading zeros, which int() rejects.
+    # WSGI servers accept thousands of leading zeros, which int() rejects.
     request.env["CONTENT_LENGTH"] = digits or "0"
     if digits and not request.env.get("CONTENT_TYPE"):
         raise bad_request("content-type header required when content-length > 0")

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of contract page 05, section 2: one for each operation, and the rules they refer to.
-
-They are derived from the operations; the module that enforces rules (`protocol.policy`) does not import these.
-"""
+"""The policy rules of contract page 05, section 2, derived from the operations."""
 
 from typing import Any
 
@@ -42,7 +39,7 @@ _BASE = (
         "Administrators, readers of the project in question, and other services.",
     ),
 )
-"""Rules that replace the former rule of administrators: name, check and description."""
+"""Rules that replace `admin_api`: name, check and description."""
 
 
 def _base_rules() -> list[oslo_policy.RuleDefault]:
@@ -59,7 +56,7 @@ def _base_rules() -> list[oslo_policy.RuleDefault]:
 
 
 def list_rules() -> list[oslo_policy.RuleDefault]:
-    """Return all rules with their defaults, for the oslopolicy tools too."""
+    """Return all rules with their defaults; an entry point of the oslopolicy tools."""
     operations: dict[str, list[Any]] = {}
     for operation in OPERATIONS:
         if operation.policy is not None:
@@ -103,7 +100,7 @@ _OF_MEMBERS = {
         ),
     ),
 }
-"""Rules that a parameter or a member requires in addition to the rule of the operation."""
+"""Rules of single parameters and members, in addition to the rule of the operation."""
 
 
 _DEFAULTS = {
@@ -119,7 +116,7 @@ _DEFAULTS = {
 
 
 def enforcer_for_tools() -> oslo_policy.Enforcer:
-    """Return an enforcer for the oslopolicy command line tools; it has not read any file."""
+    """Return an enforcer that has read no file; an entry point of the oslopolicy tools."""
     configuration = cfg.ConfigOpts()
     configuration([], project="placement")
     return make_enforcer(configuration, list_rules())

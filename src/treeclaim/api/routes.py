@@ -14,16 +14,13 @@ for module in walk_packages(resources.__path__, f"{resources.__name__}."):
     import_module(module.name)
 
 OPERATIONS = list_operations()
-"""All operations of the service: those that the modules of `resources` declare."""
+"""All operations that the modules of `resources` declare."""
 
 
 class Route(NamedTuple):
-    """The operations of a path.
+    """The operations of a path by method, and the variables of the path.
 
-    Attributes:
-        operations: By method.
-        arguments: The variables of the path.
-        needs_opt_in: Whether the path exists only for requests that opt in to the extension.
+    A route that `needs_opt_in` exists only for requests that opt in to the extension.
     """
 
     operations: Mapping[str, Operation]
@@ -56,7 +53,7 @@ _ROUTES = _table()
 
 
 def find(path: str) -> Route | None:
-    """Find the operations of a path; a trailing slash is not ignored (contract page 00, section 1)."""
+    """Find the operations of a path; a trailing slash matters (contract page 00, section 1)."""
     path = path or "/"
     for pattern, operations, needs_opt_in in _ROUTES.get(_key_of(path), ()):
         match = pattern.fullmatch(path)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API description (OpenAPI), a pure function of the operations."""
+"""The API description (OpenAPI), derived from the operations."""

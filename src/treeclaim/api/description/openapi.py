@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API description: OpenAPI 3.1, a pure function of the declared operations.
+"""The API description: OpenAPI 3.1, derived from the declared operations.
 
 It describes the newest microversion; `x-since` is the first microversion of an operation.
 """
@@ -67,21 +67,15 @@ _NAMES = {frozenset(members.split()): name for name, members in _MEMBERS.items()
 
 
 class SchemaNames:
-    """The named schemas of a document.
-
-    Attributes:
-        schemas: By their names.
-    """
+    """The named schemas of a document."""
 
     def __init__(self, **schemas: Schema) -> None:
         self.schemas = dict(schemas)
 
     def name_body(self, schema: Schema, name: str) -> Schema:
-        """Return a reference to the schema of a body, in which all objects of a known kind are named.
+        """Return a reference to the schema of a body, and name the known objects within it.
 
-        Args:
-            schema: The schema.
-            name: Its name, unless it is an object of a known kind.
+        `name` applies to a body that is no known object.
         """
         named = transformed(schema, self._name_part)
         is_named = named.keys() == {"$ref"} or named.get("type") != "object"
@@ -93,7 +87,7 @@ class SchemaNames:
         return node if name is None else self._refer(name, node)
 
     def _refer(self, name: str, schema: Schema) -> Schema:
-        """Return a reference; requests may have other forms of an object than responses."""
+        # Requests may have another form of an object than responses.
         for possible in (name, f"{name}Input", f"{name}Update"):
             if self.schemas.setdefault(possible, schema) == schema:
                 return {"$ref": f"#/components/schemas/{possible}"}
@@ -109,7 +103,7 @@ _OF_VERSIONS = (
 
 
 def description(operations: Iterable[Operation]) -> dict[str, Any]:
-    """Return the whole document for some operations."""
+    """Return the OpenAPI document of operations."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -134,7 +128,7 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
 
 
 def _name_schemas(paths: dict[str, dict[str, Any]]) -> SchemaNames:
-    """Replace the schemas of bodies by references to named schemas, and return these; responses are named first."""
+    """Replace the schemas of bodies by references, and return the named schemas; responses are named first."""
     names = SchemaNames(Error=ERROR, KeystoneError=KEYSTONE_ERROR)
     described = [operation for methods in paths.values() for operation in methods.values()]
     for operation in described:
@@ -186,21 +180,17 @@ def _since(operation: Operation) -> str:
 
 
 def _newest(operation: Operation) -> Version:
-    """Return the version at which an operation is described."""
     return NEWEST if operation.needs_opt_in or _is_extended(operation) else MAXIMUM
 
 
 def _is_extended(operation: Operation) -> bool:
-    """Return whether the extension adds parameters, or members of the body, to an operation."""
+    """Return whether the extension adds parameters or members to an operation of Placement."""
     checked = [schemas for schemas in (operation.body, operation.query) if schemas is not None]
     return any(schemas.at(NEWEST).schema != schemas.at(MAXIMUM).schema for schemas in checked)
 
 
 def _version(operation: Operation) -> Schema:
-    """Describe the header that selects the microversion (contract page 10, section 2).
-
-    Only operations of the extension require it: without it they are not found.
-    """
+    """Describe the header that selects the microversion (contract page 10, section 2)."""
     header_values = [_newest(operation).header]
     if not operation.needs_opt_in:
         header_values += [MAXIMUM.header] * _is_extended(operation) + ["placement latest"]
@@ -227,7 +217,7 @@ def _path_parameters(operation: Operation) -> list[Schema]:
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:
-    """Describe the parameters; a parameter with suffixes is described by its plain name."""
+    """Describe the query parameters; those with suffixes have their plain names."""
     if operation.query is None:
         return []
     schema = operation.query.at(_newest(operation)).schema

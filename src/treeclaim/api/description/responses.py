@@ -60,7 +60,7 @@ _MEMBERS: dict[str, Schema] = {
     "unplaced": {"type": "array", "items": STRING},
     "explanation": {"type": "object"},
 }
-"""Schema of errors at version 1.1 of the extension (contract page 98, section 6)."""
+"""Members of errors in the extension (contract page 98, section 6)."""
 
 ERROR: Schema = record(
     {
@@ -75,13 +75,13 @@ ERROR: Schema = record(
         }
     }
 )
-"""The body of an error (contract page 00, section 6)."""
+"""The body of an error response (contract page 00, section 6)."""
 
 KEYSTONE_ERROR = record({"error": record({"code": INTEGER, "title": STRING, "message": STRING})})
-"""The body with which keystonemiddleware refuses a token (contract page 05, section 1.2)."""
+"""The body of keystonemiddleware's 401 (contract page 05, section 1.2)."""
 
 SEGMENT: Schema = text("[^/]+")
-"""A segment of a path, which has no other form (contract page 00, section 1)."""
+"""A segment of a path (contract page 00, section 1)."""
 
 _ANY_KEY = ".*"
 
@@ -93,11 +93,11 @@ _SUFFIXED = (
 
 
 _POSITIVE = "^[1-9][0-9]*$"
-"""The pattern that checks the text of an integer in a query."""
+"""The pattern of integers in a query."""
 
 
 def responses(operation: Operation) -> dict[str, Any]:
-    """Return all answers of an operation, by status."""
+    """Describe all responses of an operation, by status."""
     described = {
         str(int(answer.status)): _success(operation, answer) for answer in operation.answers
     }
@@ -127,7 +127,6 @@ def _header(schema: Schema) -> dict[str, Any]:
 
 
 def _version(operation: Operation) -> Schema:
-    """Return the form of the header that names the microversion used."""
     if operation.needs_opt_in:
         return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}, treeclaim "}
     return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}"}
@@ -140,11 +139,10 @@ _ALWAYS = {
     HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""Statuses of errors that each operation has (contract page 00, section 2)."""
+"""Error statuses of every operation (contract page 00, section 2)."""
 
 
 def _errors(operation: Operation) -> set[HTTPStatus]:
-    """Return the statuses of errors that an operation has."""
     is_new = operation.since is not None
     conditions = {
         HTTPStatus.UNAUTHORIZED: operation.policy is not None,
@@ -175,7 +173,7 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
 
 
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
-    """Return the form of a parameter: the form that the operation declares, or else its schema."""
+    """Return the declared form of a parameter, or else the schema that validates it."""
     form: Schema = operation.forms.query.get(name) or transformed(checked_by, _with_lenient_format)
     if form.get("pattern") == _POSITIVE:
         form = INTEGER | {"minimum": 1}
@@ -185,29 +183,26 @@ def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
 
 
 def description_of(operation: Operation, name: str, *, is_suffixed: bool) -> str:
-    """Return the description of a parameter: its line of help, and whether it may have a suffix."""
+    """Return the description of a parameter: its help text and its suffixes."""
     line = operation.forms.help.get(name, "")
     sentence = f"{line[0].upper()}{line[1:]}." if line else ""
     return " ".join(filter(None, (sentence, _SUFFIXED.format(name=name) * is_suffixed)))
 
 
 def body_form(operation: Operation, checked_by: Schema) -> Schema:
-    """Return the form of an operation's body."""
+    """Return the described schema of an operation's body."""
     form: Schema = transformed(checked_by, _with_lenient_format)
     closer = form if operation.forms.body is None else operation.forms.body(form)
     return transformed(closer, _without_pattern_properties)  # type: ignore[no-any-return]
 
 
 def _with_lenient_format(node: Schema) -> Schema:
-    """Return a schema whose `format` is not stricter than the service."""
+    """Replace the format `uuid`, which is stricter than the service."""
     return dict(ANY_UUID) if node.get("format") == "uuid" and "pattern" not in node else node
 
 
 def _without_pattern_properties(node: Schema) -> Schema:
-    """Return a schema without `patternProperties`.
-
-    Generators of clients ignore that keyword, so that a mapping would have no members.
-    """
+    """Replace `patternProperties`, which generators of clients ignore, by `additionalProperties`."""
     patterns = node.get("patternProperties", {})
     if len(patterns) != 1 or node.get("additionalProperties", True) is not False:
         return node
@@ -217,7 +212,7 @@ def _without_pattern_properties(node: Schema) -> Schema:
 
 
 def suffixed_names(schema: Schema) -> dict[str, Schema]:
-    """Return the parameters of a query that may have a suffix, by their plain names."""
+    """Return the schemas of the parameters that may have a suffix, by their plain names."""
     patterns: dict[str, Schema] = schema.get("patternProperties", {})
     matches = ((re.match(r"\^(\w+)\(", key), value) for key, value in patterns.items())
     return {match[1]: value for match, value in matches if match is not None}

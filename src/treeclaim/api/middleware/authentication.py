@@ -46,7 +46,7 @@ _ENTRY = re.compile(r"([^:#][^:]*):\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
 _CHALLENGE = {"WWW-Authenticate": 'Basic realm="placement"'}
 
 _MOST_CREDENTIALS_BYTES = 1024 * 1024
-"""Memory of verified credentials: some thousand."""
+"""Memory of verified credentials: several thousand entries."""
 
 
 def _is_open(environment: "WSGIEnvironment", *, empty_too: bool) -> bool:
@@ -62,7 +62,7 @@ _NOAUTH2_TOKENS = (
 
 
 class NoAuthentication:
-    """The strategy `noauth2`: trusts the token, for tests and standalone use."""
+    """The strategy `noauth2`: trusts the token."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -70,7 +70,7 @@ class NoAuthentication:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Set the identity from the token, or answer 401."""
+        """Read the identity from the token; answer 401 without a token."""
         if _is_open(environment, empty_too=False):
             return self._application(environment, start_response)
         token = environment.get("HTTP_X_AUTH_TOKEN")
@@ -87,18 +87,13 @@ class NoAuthentication:
 
 
 class BasicAuthentication:
-    """The strategy `http_basic`: users and bcrypt hashes in a file, roles of an administrator."""
+    """The strategy `http_basic`: a file with users and bcrypt hashes; every user has the roles of an administrator."""
 
     def __init__(self, application: "WSGIApplication", path: str, admission: Admission) -> None:
-        """Read the users; the file is read again when it changes.
-
-        Args:
-            application: The next layer.
-            path: The file, with lines `USER:HASH`.
-            admission: Limits the threads that compute hashes.
+        """Read the file, with lines `USER:HASH`; it is read again when it changes.
 
         Raises:
-            ConfigurationError: if the file cannot be used.
+            ConfigurationError: if the file is invalid.
         """
         self._application = application
         self._admission = admission
@@ -110,7 +105,7 @@ class BasicAuthentication:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Set the identity from the header Authorization, or answer 401."""
+        """Read the identity from the header Authorization; answer 401 for invalid credentials."""
         if _is_open(environment, empty_too=True):
             return self._application(environment, start_response)
         try:
@@ -129,13 +124,13 @@ class BasicAuthentication:
         return self._application(environment, start_response)
 
     def _find_user(self, header: str) -> str | None:
-        """Return the user of the credentials in a header; None if they are malformed or wrong.
+        """Return the user of the credentials in a header; None if they are invalid.
 
         bcrypt takes a tenth of a second, so a right password is cached with the user's line. Wrong passwords are not
-        cached: they would evict right ones.
+        cached, as they would evict right ones.
 
         Raises:
-            OverloadedError: if too many requests compute hashes.
+            OverloadedError: if too many requests are computing hashes.
         """
         try:
             token = basic_auth.parse_header({"HTTP_AUTHORIZATION": header})
@@ -195,12 +190,12 @@ def read_password_file(path: str) -> Mapping[str, str]:
 
 
 class KeystoneAuthentication:
-    """The strategy `keystone`: tokens are validated by keystonemiddleware."""
+    """The strategy `keystone`: keystonemiddleware validates the tokens."""
 
     def __init__(
         self, application: "WSGIApplication", configuration: Configuration, admission: Admission
     ) -> None:
-        # Services without Keystone save the nine megabytes of its libraries.
+        # The libraries of Keystone need nine megabytes.
         from treeclaim.api.middleware.tokens import TokenGuard  # noqa: PLC0415
 
         self._application = application
@@ -237,11 +232,7 @@ class _RequireUser:
 
 
 def _restore_system_scope(environment: "WSGIEnvironment") -> None:
-    """Restore the header to the scope of the user's token alone.
-
-    keystonemiddleware writes it for the user's token and overwrites it for a service's token, so that a system-scoped
-    user would appear without scope, and vice versa.
-    """
+    """Set the header to the scope of the user's token, which keystonemiddleware overwrites with a service token's."""
     tokens = environment.get("keystone.token_auth")
     user = None if tokens is None else tokens.user
     if user is None:
@@ -260,7 +251,7 @@ def _answer_unauthorized(
 def _refuse(
     error: ApiError, environment: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes]:
-    """Answer an error as JSON: media type and version are not negotiated yet."""
+    # JSON, as no media type is negotiated yet.
     request_id = read_request_id(environment)
     _, body = error_body(error, accept=JSON, version=None, request_id=request_id)
     headers = [("Content-Type", JSON), ("Content-Length", str(len(body)))]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outermost WSGI layers: common headers and the record of each request, and unread bodies.
+"""The outermost WSGI layers: common headers, the record of each request, and unread bodies.
 
-The types of WSGI's `start_response` (PEP 3333) are module constants: a layer defines such a function for each request,
-and Python evaluates its annotations each time. Evaluating `Callable[[bytes], object]` took as long as the remainder
-of a layer.
+The types of `start_response` (PEP 3333) are module constants: layers define that function for each request, and
+evaluating `Callable[[bytes], object]` took as long as the remainder of a layer.
 """
 
 import logging
@@ -48,23 +47,23 @@ _IN_PATHS = "/:@!$&'()*+,;=-._~"
 _IN_QUERIES = _IN_PATHS + "?%"
 
 _LONGEST_TARGET = 4_096
-"""Most characters of path and query in a line: a client may send 64 KiB."""
+"""Most characters of path and query in a log line: a client may send 64 KiB."""
 
 _REMEMBERED = 4_096
 """Cached series: some fifty operations have up to twenty statuses each."""
 
 _PIECE = 16 * 1024
-"""Bytes of a read; servers return when that many, or all, have arrived."""
+"""Bytes of a read; it returns when these, or the last bytes of the body, have arrived."""
 
 _DRAIN_SECONDS = 30.0
-"""Most seconds of reading, checked after each piece. The server limits the time of a piece: uWSGI by socket-timeout,
-Apache by RequestReadTimeout, gunicorn not at all."""
+"""Most seconds of reading, checked after each piece. The time of a piece is limited by uWSGI (socket-timeout) and Apache
+(RequestReadTimeout), not by gunicorn."""
 
 
 class RequestLayer:
     """The outermost layer: request ids, common headers, metrics and the log line (page 05, section 3.1).
 
-    It also forbids browsers to guess the media type: an error may repeat the text of an attacker's link.
+    It forbids browsers to guess the media type, as an error may repeat the text of an attacker's link.
     """
 
     def __init__(self, application: "WSGIApplication") -> None:
@@ -80,7 +79,7 @@ class RequestLayer:
         def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             code = status.split(" ", 1)[0]
             seconds = perf_counter() - begin
-            # No metric and no log may fail a request.
+            # A failure of metrics or logs must not fail the request.
             run_guarded("request log", lambda: _record(environment, code, headers, seconds))
             common = (_NO_GUESSING, (HEADER, request_id))
             return start_response(status, [*headers, *common], exc_info)
@@ -96,7 +95,7 @@ def _record(environment: "WSGIEnvironment", code: str, headers: Headers, seconds
 
 def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
     operation = environment.get(OPERATION_KEY)
-    # Unknown paths are counted together: callers could make up any number of them.
+    # Unknown paths share a series, as callers could send any number of them.
     method, path = ("-", "-") if operation is None else (operation.method, operation.path)
     requests, durations = _series(method, path, code)
     requests.inc()
@@ -105,7 +104,7 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
 
 @lru_cache(_REMEMBERED)
 def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
-    """Return the counter and timer of a series; the library's own lookup is slow."""
+    """Return the counter and timer of a series; the library's lookup is slow."""
     return (
         metrics.REQUESTS.labels(method, path, code),
         metrics.REQUEST_SECONDS.labels(method, path),
@@ -113,10 +112,7 @@ def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
 
 
 def _target(environment: "WSGIEnvironment") -> str:
-    """Return path and query, quoted as in a URL.
-
-    Otherwise a quote or a space in a path could forge the remainder of the log line.
-    """
+    # A quote or a space in a path could forge the remainder of the log line.
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
     target = quote(path, _IN_PATHS, "latin-1", "replace")
     query = environment.get("QUERY_STRING")
@@ -153,11 +149,10 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
 class Draining:
     """Reads the unread remainder of each body (contract page 00, section 4).
 
-    After an early answer, some servers parse the remainder of the body as the next request. Others close the
-    connection, which resets it and may lose the answer. The server of `treeclaim serve` reads bodies itself and does
-    not need this layer.
+    After an early answer, some WSGI servers parse the remainder of the body as the next request. Others reset the
+    connection, which may lose the answer. `treeclaim serve` reads bodies itself and does not use this layer.
 
-    A body longer than the limit is not read, and the answer announces that the connection closes.
+    A body beyond `most_bytes` is not read; the answer closes the connection.
     """
 
     def __init__(self, application: "WSGIApplication", most_bytes: int) -> None:
@@ -177,7 +172,7 @@ class Draining:
         environment["wsgi.input"] = body
         answer = self._application(environment, start_response)
         end = monotonic() + _DRAIN_SECONDS
-        # The client may be gone.
+        # The client may have disconnected.
         with suppress(OSError, ValueError):
             while not body.eof and monotonic() < end:
                 body.read(_PIECE)
@@ -190,8 +185,6 @@ def _length_of(environment: "WSGIEnvironment") -> int:
 
 
 def _closing(start_response: "StartResponse") -> "StartResponse":
-    """Announce in the answer that the connection closes after it."""
-
     def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
         return start_response(status, [*headers, ("Connection", "close")], exc_info)
 

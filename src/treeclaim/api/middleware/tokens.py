@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of tokens by keystonemiddleware, with a bounded cache in front of it.
+"""Validation of tokens by keystonemiddleware, behind a bounded cache.
 
-Cached tokens need no look-up. Other tokens are looked up in memcached and at Keystone in the thread of their request;
-`Admission` bounds the number of such threads.
+Tokens that are not cached are looked up in memcached and at Keystone in the thread of their request; `Admission` bounds
+the number of these threads.
 """
 
 import json
@@ -34,18 +34,18 @@ _LOG = logging.getLogger(__name__)
 _GROUP = "keystone_authtoken"
 
 _MOST_BYTES = 32 * 1024 * 1024
-"""Memory of cached tokens: some thousand, as each contains the whole catalogue."""
+"""Memory of cached tokens: several thousand, as each contains the whole service catalogue."""
 
 _MEMCACHED_SECONDS = 10
-"""Seconds for which a token from memcached is cached here: its age is unknown, and all processes must reject a revoked
+"""Seconds for which a token from memcached is cached here. Its age is unknown, and all processes must reject a revoked
 token soon after `token_cache_time`."""
 
 _TIMEOUT = 10.0
-"""Timeout in seconds of a step of Keystone's answer if `http_connect_timeout` is not set."""
+"""Seconds of each timeout of a call to Keystone if `http_connect_timeout` is not set."""
 
 
 class TokenGuard(auth_token.AuthProtocol):
-    """keystonemiddleware's filter behind a cache of tokens that is bounded in bytes."""
+    """keystonemiddleware's filter with a cache of tokens that is bounded in bytes."""
 
     def __init__(
         self, application: "WSGIApplication", options: cfg.ConfigOpts, admission: Admission
@@ -55,12 +55,12 @@ class TokenGuard(auth_token.AuthProtocol):
         self._cached = ByteCache(_MOST_BYTES)
         super().__init__(application, {"oslo_config_config": options})  # type: ignore[no-untyped-call]
         self._seconds = float(self._option("token_cache_time"))
-        # Without the option the library would read it from Keystone while it rejects a request.
+        # Without a value, the library would read it from Keystone while it rejects a request.
         self._uri = self._option("www_authenticate_uri") or self._find_auth_url()
 
     @property
     def www_authenticate_uri(self) -> str:
-        """URL at which clients get tokens, for the header of a 401."""
+        """URL at which clients get tokens, for a header of the 401."""
         return self._uri
 
     def _find_auth_url(self) -> str:
@@ -70,12 +70,12 @@ class TokenGuard(auth_token.AuthProtocol):
             return ""
 
     def process_request(self, request: Any) -> Any:
-        """Validate the tokens of a request; see the library."""
+        """Override: store the environment, which `fetch_token` needs."""
         self._request.environment = request.environ
         return super().process_request(request)  # type: ignore[no-untyped-call]
 
     def fetch_token(self, token: str, **options: Any) -> Any:  # type: ignore[override]
-        """Return the data of a token; see the library.
+        """Override: return the data of a token from the cache, or else look it up.
 
         Raises:
             OverloadedError: if too many look-ups are running, or Keystone does not answer.
@@ -136,7 +136,7 @@ class _CachedToken:
 class _SharedTokens:
     """The library's cache of tokens in memcached; failures count as misses.
 
-    Without memcached it keeps no tokens, as the library's own cache has no bound.
+    Without memcached it stores nothing, as the library's local cache is unbounded.
     """
 
     def __init__(self, cache: Any) -> None:
@@ -146,7 +146,7 @@ class _SharedTokens:
             cache.initialize({})
 
     def initialize(self, _environment: Any) -> None:
-        """Do nothing: the constructor has initialized the cache, as its libraries may be missing."""
+        """Do nothing: the constructor has initialized the cache, to detect missing libraries."""
 
     @property
     def has_found(self) -> bool:
@@ -173,10 +173,9 @@ class _SharedTokens:
 
 
 def find_option_fault(configuration: cfg.ConfigOpts) -> str | None:
-    """Return the fault of the options; None if tokens can be validated and cached.
+    """Return the fault of the options, without contacting a server; None if they are valid.
 
-    The library would import the packages for memcached only with the first token, which would then fail. No server is
-    contacted.
+    The library imports the packages for memcached with the first token, which would fail without them.
     """
     try:
         cache = _make_cache(configuration)
@@ -190,17 +189,14 @@ def find_option_fault(configuration: cfg.ConfigOpts) -> str | None:
 
 
 def find_server_faults(configuration: cfg.ConfigOpts) -> Iterator[str]:
-    """Store a value in each memcached as a token would be, and read it again; yield a text for each fault.
-
-    Without memcached the service works, and validates each token at Keystone.
-    """
+    """Store and read a value in each memcached server; yield a text for each fault."""
     section = configuration.keystone_authtoken
     # A negative lifetime disables the cache.
     servers = [] if section.token_cache_time < 0 else section.memcached_servers or []
     for server in servers:
         token, value = f"check {uuid.uuid4()}", {"token": {"checked": True}}
         with warnings.catch_warnings():
-            # The library does not close a socket that could not be connected.
+            # The library does not close a socket that failed to connect.
             warnings.simplefilter("ignore", ResourceWarning)
             try:
                 cache = _make_cache(configuration, memcached_servers=server)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenTelemetry traces: a span for each request, and one inside for each phase of a search or a claim.
+"""OpenTelemetry traces: a span for each request, with child spans for the phases of a search or a claim.
 
-Names and attributes are those of OpenTelemetry's semantic conventions for HTTP servers; the
-exporter is configured by the OTEL_* environment variables of its specification.
+Names and attributes follow OpenTelemetry's semantic conventions for HTTP servers. The OTEL_* environment variables
+configure the exporter.
 """
 
 import time
@@ -43,7 +43,7 @@ class Tracing:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer within a span that continues the caller's trace."""
+        """Answer within a span of the caller's trace."""
         carrier = {
             "traceparent": environment.get("HTTP_TRACEPARENT", ""),
             "tracestate": environment.get("HTTP_TRACESTATE", ""),

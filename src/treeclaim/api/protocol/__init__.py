@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts that all operations share: versions, errors, media types, parameters, callers.
-
-It imports no resource.
-"""
+"""Parts that all operations share: versions, errors, media types, parameters, callers."""

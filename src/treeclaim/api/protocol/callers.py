@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The caller (contract page 05, section 1), and the ids of requests (page 00, section 7)."""
+"""Identities of callers (contract page 05, section 1), and ids of requests (page 00, section 7)."""
 
 import random
 import re
@@ -21,14 +21,14 @@ IDENTITY_HEADER_KEYS = (*(f"HTTP_X_{name}" for name in _HEADERS.split()), _SCOPE
 """The keys of the WSGI environment from which oslo.context reads an identity."""
 
 Values = tuple[str | None, ...]
-"""The values of these keys; None for a header that is absent."""
+"""The values of `IDENTITY_HEADER_KEYS`; None for an absent header."""
 
 
 class Identity(NamedTuple):
-    """The caller.
+    """A caller.
 
     Attributes:
-        values: Values of the headers of the identity.
+        values: Values of the identity headers.
         user_id: None without authentication.
         project_id: The project of the token.
         system_scope: "all" for a system-scoped token.
@@ -52,16 +52,16 @@ def _identity(values: Values) -> Identity:
 
 
 def policy_credentials(values: Values) -> dict[str, Any]:
-    """Return an identity for oslo.policy.
+    """Return the credentials of an identity for oslo.policy.
 
-    It contains all names of oslo.context: a check of a missing name fails, which would satisfy a rule with `not`.
+    They contain all names of oslo.context: a check of a missing name fails, which would satisfy a rule with `not`.
     """
     return dict(_context(values).to_policy_values())
 
 
 def _context(values: Values) -> RequestContext:
     pairs = zip(IDENTITY_HEADER_KEYS, values, strict=True)
-    # An empty scope is no scope. An empty user or project is valid: noauth2 accepts an empty token.
+    # An empty scope counts as absent. An empty user or project is valid, as noauth2 accepts an empty token.
     environment = {
         key: value for key, value in pairs if value is not None and (value or key not in _SCOPES)
     }
@@ -76,9 +76,8 @@ _GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0
 
 
 def assign_request_id(environment: dict[str, Any]) -> str:
-    """Assign a new id to a request; keep the client's id as the global id, for logs only."""
-    # An id is not secret, and reading random bits from the kernel would yield to other threads. The id has the form of
-    # a random UUID, which the library makes in four times the time.
+    """Assign a new id to a request; store the client's id as the global id, for logs only."""
+    # `uuid4` takes four times as long, and reads the kernel's random bits, which yields to other threads.
     digits = f"{random.getrandbits(120):030x}"
     request_id = f"req-{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-{digits[18:]}"
     environment[REQUEST_ID] = request_id
@@ -89,7 +88,7 @@ def assign_request_id(environment: dict[str, Any]) -> str:
 
 
 def read_request_id(environment: Mapping[str, Any]) -> str:
-    """Return the id of a request; empty if it has none."""
+    """Return the id of a request; empty without one."""
     return str(environment.get(REQUEST_ID, ""))
 
 
@@ -100,7 +99,7 @@ _LONGEST_ID = 255
 
 
 def log_fields(environment: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a request's caller for oslo.log's formatters."""
+    """Return the caller of a request as fields of oslo.log's formatters."""
     identity: Identity | None = environment.get(IDENTITY_KEY)
     if identity is None:
         return _log_fields(None, None)
@@ -108,12 +107,12 @@ def log_fields(environment: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _cut(text: str | None) -> str | None:
-    """Shorten an id, longer than any of Keystone, for a log line."""
+    """Shorten an id that is longer than Keystone's for a log line."""
     return text if text is None or len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}..."
 
 
 @cache_short(1_024, 256)
 def _log_fields(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
-    """Return the caller's fields for log lines; oslo.context needs too long to build them for each line."""
+    # oslo.context is too slow to build the fields for each log line.
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()

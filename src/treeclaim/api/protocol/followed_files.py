@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a running service follows: a typing error must neither open nor close it."""
+"""Files that a running service reads again when they change.
+
+While the files are invalid, their last valid contents apply: a typing error must neither open nor close the service.
+"""
 
 import logging
 import threading
@@ -11,13 +14,13 @@ from typing import Generic, TypeVar
 _LOG = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0
-"""Seconds between two checks of the files, as a check may cost more than a search."""
+"""Seconds between checks of the files: a check may cost more than a search."""
 
 _Contents = TypeVar("_Contents")
 
 
 class FollowedFiles(Generic[_Contents]):
-    """The contents of some files; the last good ones while the files are invalid."""
+    """The last valid contents of files."""
 
     def __init__(
         self,
@@ -30,9 +33,9 @@ class FollowedFiles(Generic[_Contents]):
 
         Args:
             what: The contents, for the log.
-            list_files: Lists the files; those that do not exist are ignored.
-            read: Reads all of them.
-            fault: What `read` raises for invalid files.
+            list_files: Lists the files; missing files are ignored.
+            read: Reads all files.
+            fault: The exception that `read` raises for invalid files.
 
         Raises:
             Exception: `fault`, if the files are invalid now.
@@ -60,7 +63,7 @@ class FollowedFiles(Generic[_Contents]):
             state = self._find_state()
             if state == self._state:
                 return
-            # A broken file is read and reported once.
+            # An invalid file is read and reported once.
             self._state = state
             try:
                 self._contents = self._read()

@@ -17,9 +17,9 @@ thousands of parameters."""
 
 @cache_short()
 def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
-    """Return the offer that an Accept header prefers, None if none is acceptable.
+    """Return the first of the offers that an Accept header prefers; None if no offer is acceptable.
 
-    A missing, invalid or too long header, and `*/*`, count as `application/json`. The first of equal offers wins.
+    A missing, invalid or too long header, and `*/*`, count as `application/json`.
     """
     if not accept or len(accept) > _LONGEST or accept.strip() in ("", "*/*"):
         accept = JSON

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy: loads the operator's files by oslo.policy, decides by their rules, and reloads changed files.
+"""The policy: evaluates the rules of the operator's files by oslo.policy, and reloads changed files.
 
-oslo.policy parses an invalid rule as "never", and a reference to an undefined rule as false. At start, such rules
-are logged; a changed file with such a rule is not applied.
+oslo.policy parses an invalid rule as "never", and a reference to an undefined rule as false. At start, these doubtful
+rules are logged; later, a changed file with a doubtful rule is not applied.
 """
 
 import logging
@@ -24,26 +24,26 @@ from treeclaim.model.errors import PolicyFileError
 _LOG = logging.getLogger(__name__)
 
 _LONGEST_DECIDED = 1_024
-"""Most characters of the key of a cached decision: 2 MiB for all. A caller, a rule and a target have some 300
-characters. Callers choose the target's project."""
+"""Most characters of the key of a cached decision: 2 MiB for all keys. A caller, a rule and a target usually have 300
+characters, but callers choose the target's project."""
 
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
 
 _NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
-"""The rule that no caller satisfies, as a word."""
+"""The check `!`, which no caller satisfies."""
 
 _Target = tuple[tuple[str, str | None], ...]
 _Decide = Callable[[str, tuple[str | None, ...], _Target], bool]
-"""Decides by a rule, the values of a caller, and a target."""
+"""Decides by a rule, the values of an identity, and a target."""
 
 
 class Policy:
-    """Decides by the rules, and caches decisions until a policy file changes."""
+    """Evaluates the rules, and caches decisions until a policy file changes."""
 
     def __init__(
         self, configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
     ) -> None:
-        """Load the rules; log the rules of files that are doubtful or without effect.
+        """Load the rules; log the doubtful and the ineffective rules of the files.
 
         Raises:
             PolicyFileError: if a file is invalid.
@@ -59,7 +59,6 @@ class Policy:
         return self._decide.contents()(rule, identity.values, tuple(sorted(target.items())))
 
     def _load(self) -> _Decide:
-        """Load the present rules; a changed file with a doubtful rule is refused."""
         enforcer, doubts, unknown = load_rules(self._configuration, self._defaults)
         if self._has_loaded and doubts:
             raise PolicyFileError("; ".join(doubts))
@@ -72,8 +71,6 @@ class Policy:
 
 
 def _deciding(enforcer: oslo_policy.Enforcer) -> _Decide:
-    """Return a function that decides by an enforcer and caches its decisions."""
-
     @cache_short(2_048, _LONGEST_DECIDED)
     def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:
         return bool(
@@ -89,11 +86,10 @@ def load_rules(
     """Create an enforcer from defaults and files; it does not read the files again.
 
     Returns:
-        The enforcer, and probable mistakes in valid files: the reasons why rules are "never" or false in whole or in
-        part, and the names of rules without an operation and without references.
+        The enforcer, the reasons why rules are doubtful, and the names of unknown rules without references.
 
     Raises:
-        PolicyFileError: if a file is unreadable or invalid, or rules refer to each other in a circle.
+        PolicyFileError: if a file is unreadable or invalid, or references between rules form a cycle.
     """
     for path in list_policy_files(configuration):
         _require_rules(path)
@@ -115,7 +111,7 @@ def load_rules(
 def make_enforcer(
     configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
 ) -> oslo_policy.Enforcer:
-    """Create an enforcer with the default rules; it has not read any file."""
+    """Create an enforcer with the default rules, which has read no file."""
     enforcer = oslo_policy.Enforcer(configuration)
     enforcer.suppress_deprecation_warnings = True
     enforcer.suppress_default_change_warnings = True
@@ -127,7 +123,7 @@ def list_policy_files(configuration: cfg.ConfigOpts) -> list[Path]:
     """Return the files that oslo.policy reads, in its order."""
     options = configuration.oslo_policy
     files = []
-    # Some releases of oslo.policy choose between two names.
+    # Some releases of oslo.policy choose between two file names.
     main = configuration.find_file(oslo_policy.Enforcer(configuration).policy_file)
     if main is not None:
         files.append(Path(main))
@@ -140,7 +136,7 @@ def list_policy_files(configuration: cfg.ConfigOpts) -> list[Path]:
 
 
 def _require_rules(path: Path) -> None:
-    """Raise PolicyFileError for a file that oslo.policy rejects, or with a rule that fails at each request."""
+    """Raise PolicyFileError for a file that oslo.policy rejects, or that has a rule that raises at each request."""
     try:
         rules = oslo_policy.parse_file_contents(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -178,7 +174,7 @@ def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> tuple[lis
 
 @contextmanager
 def _silenced_parser() -> Iterator[None]:
-    """Suppress oslo.policy's traceback for an invalid rule, which is reported by name."""
+    """Suppress oslo.policy's traceback for an invalid rule, which the caller reports by name."""
     logger = logging.getLogger("oslo_policy._parser")
     was_disabled, logger.disabled = logger.disabled, True
     try:

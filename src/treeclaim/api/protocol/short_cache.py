@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches of results about requests, bounded in bytes.
+"""A cache for the results of parsing parts of requests, bounded in bytes.
 
-Parsing the same header for each request is slow, so the last results are cached. A client can send any number of
-values of any length. Only results for short values are cached, so that the number of entries and the greatest length
-bound the memory.
-
-Each request uses a dozen of these caches, so a hit is a single lookup, and lengths are counted only before a
-result is stored.
+Clients can send any number of values of any length, so only results for short values are cached. Each request uses a
+dozen caches: a hit is a single lookup, and lengths are counted only before a result is stored.
 """
 
 import threading
@@ -21,12 +17,11 @@ _Result = TypeVar("_Result")
 def cache_short(
     entries: int = 256, longest: int = 1_024
 ) -> Callable[[Callable[[*_Arguments], _Result]], Callable[[*_Arguments], _Result]]:
-    """Cache the last results of a function, but only for short arguments.
+    """Cache the last results of a function for short arguments; the oldest is evicted first.
 
     Args:
-        entries: Most cached results; the oldest is evicted first.
-        longest: Most characters of all texts among the arguments; calls with more are not cached. By default,
-            the keys of a cache have 256 KiB.
+        entries: Most cached results.
+        longest: Most characters of all texts among the arguments. By default, the keys of a cache have 256 KiB.
     """
 
     def decorate(function: Callable[[*_Arguments], _Result]) -> Callable[[*_Arguments], _Result]:
@@ -53,7 +48,6 @@ def cache_short(
 
 
 def _length_of(values: tuple[object, ...]) -> int:
-    """Return the number of characters of all texts in a tuple and its nested tuples."""
     length = 0
     for value in values:
         if isinstance(value, str):

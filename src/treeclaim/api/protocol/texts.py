@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts in answers: safe addresses, JSON as bytes, and HTTP dates."""
+"""Texts in responses: safe addresses, JSON as bytes, and HTTP dates."""
 
 import json
 import time
@@ -11,14 +11,14 @@ from urllib.parse import quote
 import orjson
 
 _OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%-._~"
-"""Reserved characters of RFC 3986, which are not encoded in a complete address."""
+"""Characters that stay unencoded in a complete address: the reserved ones of RFC 3986, and `%`."""
 
 _CACHED_DATES = 1_024
 """Cached dates, of 29 characters each: 100 KiB with their keys."""
 
 
 def safe_address(url: str) -> str:
-    """Return an address for a header: invalid characters are percent-encoded."""
+    """Percent-encode the invalid characters of an address for a header."""
     return quote(url.encode("utf-8", "surrogatepass"), safe=_OF_ADDRESSES)
 
 
@@ -27,12 +27,12 @@ def json_bytes(document: Any) -> bytes:
     try:
         return orjson.dumps(document)
     except orjson.JSONEncodeError:
-        # orjson rejects integers above 64 bits, which an answer may repeat from a request.
+        # orjson rejects integers above 64 bits, which a response may repeat from a request.
         return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 now = time.time
-"""Returns the present time in seconds since the epoch."""
+"""Returns the seconds since the epoch."""
 
 
 def http_date(seconds: float) -> str:

@@ -19,7 +19,7 @@ from treeclaim.model.names import quote_value
 VERSION_HEADER = "OpenStack-API-Version"
 
 _EXTENSION_VERSIONS = frozenset({"latest", EXTENSION_VERSION})
-"""The values by which clients opt in to the extension (contract page 97, section 1)."""
+"""Versions that opt in to the extension (contract page 97, section 1)."""
 
 
 @cache_short()
@@ -27,7 +27,7 @@ def negotiate(header: str | None) -> Version:
     """Return the version that a header selects.
 
     Raises:
-        ApiError: 400 for an invalid version; 406 for a version that is not served.
+        ApiError: 400 for an invalid version; 406 for an unsupported version.
     """
     version = _placement_version(_last_version(header or "", SERVICE_TYPE))
     extension = _last_version(header or "", EXTENSION)
@@ -68,7 +68,7 @@ def _unacceptable(text: str, served: tuple[str, str]) -> ApiError:
 
 
 def _last_version(header: str, service_type: str) -> str | None:
-    """Return the version of the last element of a service; None without such an element."""
+    """Return the version in the last element for a service; None without such an element."""
     version_text = None
     for element in header.split(","):
         service, _, version = element.strip().partition(" ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates of a provider (contract page 40), and names of aggregates, which are only displayed (page 99)."""
+"""Aggregates of a provider (contract page 40), and displayed names of aggregates (page 99)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -29,7 +29,7 @@ _MOST = 10_000
 
 
 class NamesQuery(lists.ListQuery):
-    """The query of a list of names."""
+    """Filters of names."""
 
     uuid: Uuids = ()
 

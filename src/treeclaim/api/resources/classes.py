@@ -116,7 +116,6 @@ def put_class(call: Call) -> Answer:
 
 
 def _ensure(call: Call) -> Reply:
-    """Section 6."""
     name = call.arguments["name"]
     require_body(_NAME, {"name": name}, len(name))
     created = call.services.store.write(store.ensure, name)
@@ -125,7 +124,6 @@ def _ensure(call: Call) -> Reply:
 
 
 def _rename(call: Call) -> Reply:
-    """Section 5."""
     new_name = call.json()["name"]
     call.services.store.write(store.rename, call.arguments["name"], new_name)
     return Reply(HTTPStatus.OK, body=_representation(new_name, call))

@@ -62,10 +62,7 @@ def _check_consumes(consumes: tuple[ConsumesBody, ...]) -> tuple[ConsumesBody, .
 
 
 class InventoryBody(Body):
-    """An inventory; an absent member has its default.
-
-    The schemas of page 30 are derived from its members, and this model reads the bodies.
-    """
+    """An inventory; the schemas of page 30 are derived from this model."""
 
     total: Positive
     reserved: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
@@ -84,7 +81,7 @@ class InventoryBody(Body):
     resource_provider_generation: int | None = None
 
     def read(self) -> Inventory:
-        """Return the inventory, with its consumption in the order of responses."""
+        """Return the inventory, with sorted consumption."""
         consumes = None
         if self.consumes is not None:
             entries = [(body.provider, body.resource_class, body.amount) for body in self.consumes]
@@ -102,12 +99,12 @@ class InventoryBody(Body):
 
 _READER = BodyReader(InventoryBody)
 
-# These are the bounds of the column; the capacity check rejects a negative ratio.
+# The ratio has the bounds of its column; the capacity check rejects a negative ratio.
 _NUMBERS: dict[str, Schema] = {
     name: {key: _READER.schema["properties"][name][key] for key in ("type", "minimum", "maximum")}
     for name in AMOUNTS
 }
-"""Schemas of the amounts. Error texts show them, so the order of the keys matters."""
+"""Schemas of the amounts; the order of the keys appears in error texts."""
 
 _TOTAL = {"total": _NUMBERS.pop("total")}
 
@@ -124,7 +121,7 @@ def read_inventory(body: Mapping[str, Any]) -> Inventory:
 
 
 def _optional(version: Version) -> dict[str, Schema]:
-    """Return the schemas of the optional members of an inventory (contract page 102, section 2)."""
+    """Return the optional members of an inventory (contract page 102, section 2)."""
     if not version.is_extended:
         return _NUMBERS
     return _NUMBERS | {"consumes": _READER.schema["properties"]["consumes"]}
@@ -144,7 +141,7 @@ def changed_inventory(version: Version) -> Schema:
 def all_inventories(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories.
 
-    Keys of any form are valid here; malformed ones are answered as unknown classes.
+    Its keys may have any form: the store rejects a malformed name as an unknown class.
     """
     inventory = record(_TOTAL, _optional(version) | GENERATION)
     inventories: Schema = {"type": "object", "additionalProperties": inventory}
@@ -152,7 +149,7 @@ def all_inventories(version: Version) -> Schema:
 
 
 def with_class_names(schema: Schema) -> Schema:
-    """Add the form of class names to a copy of the schema of all inventories."""
+    """Add the form of class names to the described schema of all inventories."""
     schema["properties"]["inventories"]["propertyNames"] = {"pattern": CLASS_NAME}
     return schema
 
@@ -162,7 +159,7 @@ FIELDS: Shape = {
     "allocation_ratio": float,
     "consumes?": [{"provider": str, "resource_class": str, "amount": int}],
 }
-"""An inventory in answers; its consumption in those of the extension."""
+"""An inventory in responses; `consumes` belongs to the extension."""
 
 SHOWN_INVENTORY: Shape = FIELDS | {"resource_provider_generation": int}
 
@@ -185,7 +182,7 @@ def _document(call: Call, inventory: Inventory, consumes: Sequence[Consumes]) ->
 def _written_documents(
     call: Call, inventories: Mapping[str, Inventory]
 ) -> dict[str, dict[str, Any]]:
-    """Return written inventories by class; those that state no consumption have kept theirs."""
+    """Return written inventories by class; a write without `consumes` keeps the stored consumption."""
     kept_consumption: Mapping[str, Sequence[Consumes]] = {}
     if call.version.is_extended and any(
         inventory.consumes is None for inventory in inventories.values()
@@ -359,7 +356,7 @@ def _write(
     classes: Classes,
     generation: int | None = None,
 ) -> int:
-    """Write inventories of the provider of a call, or delete those that are None; return its generation."""
+    """Write the inventories of a provider, or delete those that are None; return the provider's generation."""
     least_capacity = 0 if call.has(Feature.ZERO_CAPACITY) else 1
     rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
     written = call.services.store.write(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root document and the description of the API."""
+"""The version documents and the description of the API."""
 
 from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.schemas import LINKS, Shape

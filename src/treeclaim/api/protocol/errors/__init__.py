@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the API: status, code and text (contract page 00, sections 3 and 6)."""
+"""Errors of the API: statuses, codes and texts (contract page 00, sections 3 and 6)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,15 +29,14 @@ CONSUMPTION = "treeclaim.consumption"
 
 
 class ApiError(Exception):
-    """An answer that is an error.
+    """An error response.
 
     Attributes:
-        status: HTTP status.
         detail: The text for people; clients match some of its phrases.
         code: One of the codes above; shown from 1.23.
         headers: Additional response headers.
         members: Additional members of the error object.
-        others: Further errors of the same answer, each a separate object.
+        others: Further errors of the same response.
     """
 
     def __init__(
@@ -64,8 +63,6 @@ class ErrorRule:
     """The response to an error of the model.
 
     Attributes:
-        status: HTTP status.
-        code: One of the codes above.
         kind: Kind of the conflict (page 98, section 6); empty for none.
         members: Names of the conflict's members; `name=path` if the attribute of the error has another name.
     """
@@ -76,7 +73,7 @@ class ErrorRule:
     members: str = ""
 
     def describe_conflict(self, error: BaseException) -> dict[str, Any] | None:
-        """Return the member `conflict`; None if the error has none."""
+        """Return the member `conflict` of an error; None without one."""
         by = getattr(error, "by", None)
         consuming = None if by is None else {"provider": by[0], "resource_class": by[1]}
         if consuming is not None and not isinstance(error, model.CapacityExceededError):
@@ -138,22 +135,22 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     model.OverloadedError: _UNAVAILABLE,
     model.ClientGoneError: _UNAVAILABLE,
 }
-"""The response to each error of the model; that of its nearest base class if it has no row."""
+"""The response to each error of the model; an error without a row has that of its nearest base class."""
 
 RETRY_AFTER = "5"
 """Seconds after which a client may retry if the database is unreachable."""
 
 RETRY_WHEN_BUSY = "1"
-"""Seconds after which a client may retry if the service is overloaded: enough for a short request to get its turn."""
+"""Seconds after which a client may retry if the service is overloaded: enough for short requests to be answered."""
 
 
 class Refusal:
-    """The answer of an operation to some errors of the model, if its contract differs from `ERROR_RULES`.
+    """The response of an operation to errors of the model, if its contract differs from `ERROR_RULES`.
 
     Attributes:
         text: A format string over the variables of the path and `error`, such as `{error.uuid}`.
         errors: The types of the errors.
-        status, code: Override those of `ERROR_RULES`; None to keep them.
+        status, code: Override those of `ERROR_RULES` unless None.
     """
 
     def __init__(
@@ -176,14 +173,7 @@ def api_error(
     status: HTTPStatus | None = None,
     code: str | None = None,
 ) -> ApiError:
-    """Convert an error of the model to an answer.
-
-    Args:
-        error: The error.
-        text: Overrides the text of the error.
-        status: Overrides the status of `ERROR_RULES`.
-        code: Overrides the code of `ERROR_RULES`.
-    """
+    """Convert an error of the model to a response; the arguments override its text and `ERROR_RULES`."""
     rule = next(ERROR_RULES[kind] for kind in type(error).__mro__ if kind in ERROR_RULES)
     headers = {}
     if isinstance(error, model.StoreUnavailableError | model.RequestGivenUpError):
@@ -207,7 +197,7 @@ def api_error(
 
 
 def _query_error(error: query.QueryError) -> ApiError:
-    """Return a 400 with the place of an unknown name in a query of a body."""
+    """Return a 400 with the place of the query that has an unknown name."""
     is_class = isinstance(error.error, model.ResourceClassNotFoundError)
     prefix = "Invalid resource class in resources parameter: " if is_class else ""
     is_preferred = isinstance(error.error, model.PreferredTraitsNotFoundError)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Error bodies: JSON, HTML or plain text, as the client accepts (contract page 00, section 3).
 
-Details of a conflict are members that a program can read (page 98, section 6).
+The extension adds machine-readable details (page 98, section 6).
 """
 
 import html
@@ -29,7 +29,7 @@ from treeclaim.model.query.value_parsers import QueryError
 from treeclaim.replica import Replica
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
-"""Markup. A match ends before the next `<`, so that matching is linear in time."""
+"""Markup. A match ends before the next `<`, so that matching takes linear time."""
 
 _OPENINGS = {
     HTTPStatus.BAD_REQUEST: (
@@ -39,18 +39,17 @@ _OPENINGS = {
     HTTPStatus.NOT_FOUND: "The resource could not be found.",
     HTTPStatus.CONFLICT: "There was a conflict when trying to complete your request.",
 }
-"""The sentences with which errors begin, as clients match them (contract page 00, section 6)."""
+"""The first sentences of errors, which clients match (contract page 00, section 6)."""
 
 _LONGEST_DETAIL = 8_192
-"""Most characters of an error's text. The validator's wording, which shows schema and value, is mostly below 4,000
-characters, and clients match its beginning."""
+"""Most characters of an error's text. The validator's texts, which show schema and value, are mostly below 4,000
+characters; clients match their beginning."""
 
 _PLAIN = "text/plain"
 
 _MOST_UNKNOWN, _MOST_COMPARED = 2, 400
-"""Unknown names of an error for which it suggests others, and existing names compared with each: those with the
-longest common prefix. Comparing names of the greatest length takes 50 ms."""
-
+"""Unknown names of an error with suggestions, and existing names compared with each: those with the longest common
+prefix. Comparing names of the greatest length takes 50 ms."""
 
 _MOST_SUGGESTIONS = 4
 """Faults of a batch with suggestions for unknown names."""
@@ -61,11 +60,7 @@ def error_body(
 ) -> tuple[str, bytes]:
     """Return the content type and the body of an error, in the media type that the client accepts.
 
-    Args:
-        error: The error.
-        accept: The request's Accept header.
-        version: The negotiated microversion; None if negotiation itself failed.
-        request_id: The id of the request.
+    `version` is None if its negotiation failed.
     """
     kind = best_match(accept, ("text/html", "application/json")) or _PLAIN
     details = [_detail(error), *map(_detail, error.others)]
@@ -120,8 +115,8 @@ def add_details(
 
     Args:
         error: The error.
-        cause: Its cause; None if unknown.
-        version: The negotiated version; None if negotiation itself failed.
+        cause: The exception that caused it, or None.
+        version: The negotiated version; None if its negotiation failed.
         replica: The source of existing names; None for no suggestions.
     """
     if version is None or not version.is_extended:
@@ -136,9 +131,9 @@ def add_details(
 
 
 def batch_error(faults: Sequence[EntryFault], version: Version, replica: Replica) -> ApiError:
-    """Return the answer to a batch with faulty entries: an error for each fault.
+    """Return the response to a batch with faulty entries: an error for each fault.
 
-    The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
+    An error with the lowest status comes first, and so is the status of the response.
     """
     errors = [
         _fault_error(fault, version, replica if number < _MOST_SUGGESTIONS else None)
@@ -150,7 +145,7 @@ def batch_error(faults: Sequence[EntryFault], version: Version, replica: Replica
 
 
 def _fault_error(fault: EntryFault, version: Version, replica: Replica | None) -> ApiError:
-    # The unknown class is in the body, not in the URL.
+    # The unknown class is in the body, so the status is not 404.
     is_class = isinstance(fault.error, ResourceClassNotFoundError)
     status = HTTPStatus.BAD_REQUEST if is_class else None
     error = api_error(fault.error, f"providers[{fault.index}]: {fault.error}", status=status)
@@ -173,7 +168,7 @@ def _suggest_names(cause: BaseException | None, replica: Replica) -> Iterator[st
                     catalogue = forest.catalogue
                     known = list(catalogue.traits if is_trait else catalogue.resource_classes)
             except TreeclaimError:
-                # The error is answered without a suggestion.
+                # The response has no suggestion.
                 return
             for name in unknown:
                 yield from _find_similar(name, known)
@@ -182,7 +177,7 @@ def _suggest_names(cause: BaseException | None, replica: Replica) -> Iterator[st
 
 
 def _find_similar(name: str, known: Sequence[str]) -> list[str]:
-    """Return the most similar name, if any. Comparing all of many thousands of names would take seconds."""
+    """Return the most similar name, if any; comparing many thousands of names would take seconds."""
 
     def count_shared(other: str) -> int:
         pairs = zip(name, other, strict=False)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations as data: the inputs and the answers of each method of a path.
+"""Declarations of operations: the inputs and the responses of each method of a path.
 
-The decorator `operation` declares a handler. The pipeline, the policy rules and the API description are
-derived from these declarations.
+The pipeline, the policy rules and the API description are derived from these declarations.
 """
 
 import re
@@ -48,11 +47,11 @@ _declared: list["Operation"] = []
 
 @dataclass(frozen=True, slots=True)
 class DescribedResponse:
-    """A successful answer at the newest microversion, for the API description.
+    """A successful response at the newest microversion, for the API description.
 
     Attributes:
         status: HTTP status.
-        shows: Shape of the JSON body; None for an answer without a body.
+        shows: Shape of the JSON body; None without a body.
         dated: Whether it has Last-Modified and Cache-Control (contract page 00, section 8).
         located: Whether it has Location (contract page 00, section 9).
     """
@@ -66,23 +65,22 @@ class DescribedResponse:
 _OF_RESPONSES = frozenset(DescribedResponse.__dataclass_fields__)
 
 EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False)
-"""The answer of deletions, and of writes without a response body."""
+"""The response of deletions, and of writes without a response body."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueForms:
-    """Forms of values for the API description, in addition to the schemas that validate them.
+    """Schemas for the API description of values that handlers parse after validation.
 
-    Handlers parse some values after validation. The patterns describe these values at the newest microversion, in
-    the form that clients should send: the service also accepts blanks around the elements of a list, and other
-    spellings of a number.
+    They describe the recommended form at the newest microversion. The service also accepts blanks around the elements
+    of a list, and other spellings of a number.
 
     Attributes:
-        path: Patterns of path variables that are validated before the look-up.
-        query: Patterns of query parameters.
-        help: Descriptions of query parameters, in one line each.
-        repeated_query: Parameters that may be repeated, with all values effective.
-        body: Returns the described body from a copy of its schema.
+        path: Schemas of path variables.
+        query: Schemas of query parameters.
+        help: One-line descriptions of query parameters.
+        repeated_query: Parameters with several effective values.
+        body: Returns the described schema of the body from a copy of the validating schema.
     """
 
     path: Mapping[str, Schema] = field(default_factory=dict)
@@ -94,30 +92,28 @@ class ValueForms:
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """A method of a path; each declaration is equal only to itself.
+    """A method of a path.
 
     Attributes:
-        method: HTTP method.
         path: With variables in braces.
         handler: Answers a request; its name is the operation's id in the API description.
         policy: Name of the policy rule; None for an operation without authorization.
-        summary: One line for the API description: the first line of the handler's docstring.
-        answers: The successful answers, one for each status; by default one without a body.
+        summary: The first line of the handler's docstring.
+        answers: The successful responses, one for each status.
         since: The feature that introduced the operation; None if every microversion has it.
         body: Schema, or model, of the JSON body; None if a body is ignored.
-        query: Schema, or model, of the query string; None if the handler parses it, or it is ignored.
+        query: Schema, or model, of the query string; None if it is ignored, or the handler parses it.
         body_until: The feature from which a body is ignored; None for no such feature.
         media_first: Whether media types are checked before the microversion.
         missing: Status below `since`.
         negotiates: Whether a write checks the Accept header as a read does.
-        offers: Media types of the answers.
+        offers: Media types of the responses.
         needs_opt_in: Whether the operation belongs to the `treeclaim` extension; by default the operations below
             `/treeclaim/` do (page 97, section 1).
-        forms: Forms of values for the API description.
         only_reads: Whether a POST changes nothing.
         most_values: Most values of a JSON body, as `count_values` counts them; checked before parsing.
-        errors: Statuses of errors that only this operation has.
-        refusals: Answers to errors of the model that differ from `ERROR_RULES`.
+        errors: Additional statuses of errors.
+        refusals: Responses to errors of the model that differ from `ERROR_RULES`.
     """
 
     method: str
@@ -148,7 +144,7 @@ class Operation:
 
     @cached_property
     def kind(self) -> WaitKind:
-        """Return the resource that the operation waits for; without a policy rule it uses no inventory."""
+        """Return the resource that the operation waits for; operations without a policy rule use no inventory."""
         if self.method != "GET" and not self.only_reads:
             return WaitKind.WRITE
         return WaitKind.FREE if self.policy is None else WaitKind.READ
@@ -176,7 +172,7 @@ class Operation:
         return self.since is None or version.has(self.since)
 
     def refuse(self, error: TreeclaimError, arguments: Mapping[str, str]) -> ApiError:
-        """Return the answer to an error of the model; `arguments` are the variables of the path."""
+        """Return the response to an error of the model; `arguments` are the variables of the path."""
         for refusal in self.refusals:
             if isinstance(error, refusal.errors):
                 text = refusal.text.format(**arguments, error=error)
@@ -191,9 +187,8 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
     before the call. Such a body may have up to `MOST_VALUES_IN_BULK` values, as its model bounds each list.
 
     Args:
-        route: Method and path: "GET /traits/{name}".
-        attributes: Attributes of `Operation`, except `handler` and `summary`. Those of `DescribedResponse` describe
-            the only answer.
+        route: Method and path, as in "GET /traits/{name}".
+        attributes: Attributes of `Operation`, or those of `DescribedResponse` for an operation with one response.
     """
     method, path = route.split(" ")
     attributes.setdefault("needs_opt_in", path.startswith("/treeclaim/"))
@@ -222,8 +217,6 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
 def _with_parameters(
     handler: Callable[..., Answer], readers: Mapping[str, Callable[[Call], Any]]
 ) -> Callable[[Call], Answer]:
-    """Return a handler whose parameters are read from the call."""
-
     @wraps(handler)
     def answer(call: Call) -> Answer:
         return handler(call, **{name: read(call) for name, read in readers.items()})
@@ -232,5 +225,5 @@ def _with_parameters(
 
 
 def list_operations() -> tuple[Operation, ...]:
-    """Return all operations that imported modules declare, in order of their paths."""
+    """Return the operations of all imported modules, sorted by path."""
     return tuple(sorted(_declared, key=attrgetter("path")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The argument of a handler, the services that it uses, and its successful answer."""
+"""The argument, the services and the successful reply of a handler."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,8 +30,7 @@ from treeclaim.store import Store
 from treeclaim.watching import Hub
 
 CLIENT_GONE_KEY = "treeclaim.client_gone"
-"""Key of a function in the WSGI environment that returns whether the client has
-closed its connection."""
+"""Key of a function in the WSGI environment that returns whether the client has closed its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +38,11 @@ class Services:
     """The parts of a running service.
 
     Attributes:
-        store: The database.
-        replica: This worker's in-memory copy of it.
-        batches: Places single consumers; concurrent ones are placed together.
+        replica: This worker's in-memory copy of the database.
+        batches: Places single consumers; concurrent requests are placed together.
         hub: Notifies watchers of changes.
-        policy: The policy rules.
-        search: The operator's options for searches.
-        options: The operator's options of the group `treeclaim`, including the limits of a request.
+        options: The options of the group `treeclaim`, including the limits of a request.
         claim_attempts: Most attempts to place consumers while other writers interfere.
-        admission: Limits of concurrent requests.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
         description: Returns the OpenAPI document.
     """
@@ -67,14 +62,14 @@ class Services:
 
 
 class VersionedSchema:
-    """A schema for each microversion, created at its first use, or one schema for all of them."""
+    """A schema for each microversion, compiled at its first use, or one schema for all."""
 
     def __init__(self, make: Schema | Callable[[Version], Schema]) -> None:
         self._make = make
         self._made: dict[Version, Checker] = {}
 
     def at(self, version: Version) -> Checker:
-        """Return the checker for a version."""
+        """Return the checker of a version."""
         if version not in self._made:
             schema = self._make(version) if callable(self._make) else self._make
             self._made[version] = Checker(schema)
@@ -82,18 +77,14 @@ class VersionedSchema:
 
 
 class Call(NamedTuple):
-    """A request, past authentication and negotiation.
+    """A request after authentication and negotiation.
 
     Attributes:
-        request: The HTTP request.
-        version: The negotiated microversion.
-        identity: The caller.
-        services: The services of the process.
         arguments: The variables of the path.
-        body: Schema of the operation's JSON body; None if a body is ignored.
-        most_values: Most values of that body.
-        deadline: Deadline of the handler; searches and transactions have their own.
-        client_gone: Returns whether the client has closed the connection; None if that is unknown.
+        body: Schema, or model, of the JSON body; None if a body is ignored.
+        most_values: Most values of the body.
+        deadline: Deadline of the handler; searches and transactions have separate deadlines.
+        client_gone: Returns whether the client has closed the connection; None if the server does not detect this.
     """
 
     request: falcon.Request
@@ -107,7 +98,7 @@ class Call(NamedTuple):
     client_gone: Callable[[], bool] | None
 
     def has(self, feature: Feature) -> bool:
-        """Return whether the request's version has a feature."""
+        """Return whether the negotiated version has a feature."""
         return self.version.has(feature)
 
     def link(self, path: str) -> str:
@@ -115,7 +106,7 @@ class Call(NamedTuple):
         return f"{self.request.root_path}{path}"
 
     def json(self) -> Any:
-        """Read and parse the body, and validate it by the schema of this version or by its model.
+        """Read, parse and validate the body.
 
         Raises:
             ApiError: 400, or 413 for a body that is too long, which is not read.
@@ -138,49 +129,38 @@ class Call(NamedTuple):
         return parsed
 
     def is_allowed(self, rule: str, target: Mapping[str, str | None] | None = None) -> bool:
-        """Return whether a rule of the policy allows the caller to act on a target, by default the caller's own."""
+        """Return whether a policy rule allows the caller to act on a target, by default their project and user."""
         if target is None:
             target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
         return self.services.policy.allows(rule, self.identity, target)
 
     def require_allowed(self, rule: str, target: Mapping[str, str | None] | None = None) -> None:
-        """Require that a rule of the policy allows the call; see `is_allowed`.
-
-        Raises:
-            ApiError: 403.
-        """
+        """Raise a 403 unless `is_allowed`."""
         if not self.is_allowed(rule, target):
             raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
 
     def query(self) -> list[tuple[str, str]]:
-        """Return the names and values of the query string, in order.
-
-        Raises:
-            ApiError: 400 if they are not UTF-8.
-        """
+        """Return the names and values of the query string; see `parse_query_string`."""
         return parse_query_string(self.request.query_string)
 
 
 PIECES_KEY = "treeclaim.takes_pieces"
-"""Key in the WSGI environment of a server that accepts memoryviews, and sends a list as one answer. Other servers may
-require bytes, and send each piece separately."""
-
+"""Key in the WSGI environment of a server that accepts memoryviews, and sends the pieces of a list together. Other servers
+may require bytes, and send each piece separately."""
 
 Content = dict[str, Any] | Iterable[bytes | memoryview] | None
-"""A dictionary, which is serialized as JSON; or a list of pieces, which is sent as a whole; or an iterable of pieces,
-which is streamed; None for no content."""
+"""The content of a response: a dictionary is serialized as JSON, a list of pieces is sent as a whole, another iterable of
+pieces is streamed."""
 
 
 class Reply(NamedTuple):
-    """A successful answer with more than its content.
+    """A successful response: its content and headers.
 
     Attributes:
-        status: HTTP status; None for that of the first declared answer.
-        body: The content.
+        status: HTTP status; None for that of the first declared response.
         location: Path of the created resource, without the mount prefix.
-        modified_at: Seconds since the epoch for Last-Modified, from 1.15; None for the present time if the answer is
-            declared as dated, and for no cache headers otherwise.
-        content_type: The content type of the body.
+        modified_at: Seconds since the epoch for Last-Modified, from 1.15. None stands for the present time if the
+            response is declared as dated; otherwise it has no cache headers.
     """
 
     status: HTTPStatus | None = None
@@ -191,9 +171,9 @@ class Reply(NamedTuple):
 
     @classmethod
     def of(cls, answer: "Answer") -> "Reply":
-        """Return the reply to which an answer amounts."""
+        """Convert the result of a handler to a reply."""
         return answer if isinstance(answer, Reply) else cls(body=answer)
 
 
 Answer = Reply | Content
-"""What a handler returns: a reply, or only its content."""
+"""The result of a handler: a reply, or only its content."""

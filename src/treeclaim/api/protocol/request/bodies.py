@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the extension as pydantic models: schema, reader and error texts in one.
+"""Bodies of the extension as pydantic models, which define schema, reader and error texts.
 
-An error text has the place of a value, the value and the expected form. For an unknown member it suggests the most
-similar name.
+An error text contains the place of a value, the value and the expected form; for an unknown member, the most similar
+name.
 """
 
 import json
@@ -55,7 +55,7 @@ _NOUNS = {
     "string_type": "a text",
     "tuple_type": "a list",
 }
-"""The expected value, by pydantic's type of error."""
+"""Expected values, by pydantic's types of errors."""
 
 _WORDS = {
     "greater_than_equal": "{value} is less than {ge}",
@@ -70,7 +70,7 @@ _WORDS = {
     "union_tag_not_found": "{discriminator} is required",
     "value_error": "{error}",
 }
-"""The problem of a value, by pydantic's type of error."""
+"""Problems of values, by pydantic's types of errors."""
 
 _MEMBER = re.compile(r"<\w+\.\w+: ('\w+')>")
 """A member of an enumeration in pydantic's texts."""
@@ -82,7 +82,7 @@ _FORMS = {
     str(DASHED_UUID["pattern"]): "a UUID with dashes",
     f"^{CONDITION_KEY}$": "a key of 1 to 63 capital letters, digits and _",
 }
-"""The expected text, by its pattern."""
+"""Expected texts, by their patterns."""
 
 
 class Body(BaseModel):
@@ -102,7 +102,7 @@ class Body(BaseModel):
             may_be_null, most = bounds[name]
             if member is None and not may_be_null:
                 raise ValueError(f"{name!r} is null; leave it out")
-            # pydantic validates all members of a mapping before it counts them.
+            # pydantic would validate all members of a mapping before it counts them.
             if most and isinstance(member, dict) and len(member) > most:
                 raise ValueError(f"{name}: {len(member)} are more than {most}")
         return value
@@ -110,7 +110,7 @@ class Body(BaseModel):
 
 @cache
 def _bounds(model: type[Body]) -> Mapping[str, tuple[bool, int]]:
-    """Return for each member whether it may be null, and its greatest length; 0 for no bound."""
+    """Return whether each member may be null, and its greatest length; 0 for no bound."""
     return {
         field.alias or name: (
             field.default is not None,
@@ -125,11 +125,7 @@ def _invalid_body(problem: str) -> ApiError:
 
 
 class BodyReader:
-    """Reads bodies of one operation into its model; see `VersionedSchema` for those of Placement.
-
-    Attributes:
-        refusal: Creates the 400 from the text of a problem.
-    """
+    """Reads bodies of the extension into a model; `VersionedSchema` validates those of Placement."""
 
     refusal: Callable[[str], Exception] = staticmethod(_invalid_body)
 
@@ -137,7 +133,7 @@ class BodyReader:
         self._model = model
 
     def at(self, _version: Version) -> "BodyReader":
-        """Return the reader, which is the same for all versions."""
+        """Return this reader, which serves all versions."""
         return self
 
     @cached_property
@@ -147,7 +143,7 @@ class BodyReader:
         return _inline_definitions(schema, schema.pop("$defs", {}))  # type: ignore[no-any-return]
 
     def read(self, value: Any, place: str = "") -> Any:
-        """Read a parsed body, or the part of one at a place.
+        """Read a parsed body, or a part of a body at a place.
 
         Raises:
             ApiError: 400 with the place and the text of the first problem.
@@ -159,17 +155,17 @@ class BodyReader:
 
 
 class _BodySchema(GenerateJsonSchema):
-    """Describes bodies: a member that is read into a set may contain an item twice."""
+    """Generates schemas of bodies; a list that is read into a set may contain an item twice."""
 
     def frozenset_schema(self, schema: Any) -> JsonSchemaValue:
-        """Return the schema of a set."""
+        """Override: remove `uniqueItems`."""
         described = super().frozenset_schema(schema)
         del described["uniqueItems"]
         return described
 
 
 def _inline_definitions(schema: Schema, definitions: Mapping[str, Any]) -> Any:
-    """Return a copy of a schema with definitions instead of references, and without titles and defaults."""
+    """Return a copy of a schema without references, titles and defaults."""
 
     def inline(node: Schema) -> Any:
         if "$ref" in node:
@@ -183,7 +179,7 @@ def _inline_definitions(schema: Schema, definitions: Mapping[str, Any]) -> Any:
             return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
         left_out = {"title", "default", "discriminator"}
         if "properties" in node:
-            # Equal members must be one named schema, also if the docstrings of the models differ.
+            # Objects with equal members are one named schema, even if the docstrings of their models differ.
             left_out.add("description")
         return {key: value for key, value in node.items() if key not in left_out}
 
@@ -211,14 +207,14 @@ def _describe_problem(error: ValidationError, body: Any, within: str) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """Return the beginning of a value as JSON."""
+    """Return the beginning of a value as JSON, for an error text."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return quote_value(json.dumps(value, ensure_ascii=False))
 
 
 def _place(body: Any, steps: Iterable[int | str]) -> str:
-    """Return the place of a value: `rules[0].domains[1]`. Steps that are not in the body are branches of unions."""
+    """Return the place of a value, as in `rules[0].domains[1]`; steps that are not in the body are branches of unions."""
     text = ""
     for step in steps:
         if isinstance(body, list) and isinstance(step, int):
@@ -229,7 +225,7 @@ def _place(body: Any, steps: Iterable[int | str]) -> str:
 
 
 def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:
-    """Return the validator of UUIDs, in any spelling; `noun` is the kind of object in its error."""
+    """Return a validator of UUIDs in any spelling; `noun` is the kind of object in its error."""
 
     def read(text: str) -> str:
         uuid = normalised_uuid(text)
@@ -241,13 +237,13 @@ def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:
 
 
 def items(least: int = 0, most: int | None = None) -> Any:
-    """Return the bounds of a list; only its first invalid item is reported."""
+    """Return the bounds of a list; only its first invalid item is an error."""
     return Field(strict=False, min_length=least or None, max_length=most, fail_fast=True)
 
 
 AnyUuid = Annotated[str, _uuid("anything", normalises=False), WithJsonSchema(ANY_UUID)]
 UuidText = Annotated[str, WithJsonSchema(ANY_UUID)]
-"""A UUID that its operation validates."""
+"""A UUID that the handler validates."""
 ConsumerUuid = Annotated[str, _uuid("a consumer"), WithJsonSchema(ANY_UUID)]
 ProviderUuid = Annotated[str, _uuid("a resource provider"), WithJsonSchema(ANY_UUID)]
 ConsumerKey = Annotated[str, Field(pattern=PROVIDER_KEY)]
@@ -268,11 +264,11 @@ Query = Annotated[str, WithJsonSchema(QUERY)]
 """A query string of GET /allocation_candidates."""
 
 Alternatives = Annotated[tuple[Query, ...], items(1, 16)]
-"""Queries, of which the first that has a candidate counts."""
+"""Queries; the first with a candidate applies."""
 
 
 def different(noun: str) -> AfterValidator:
-    """Return the validator of a list without repetitions."""
+    """Return a validator that rejects repeated items."""
 
     def check(values: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(set(values)) < len(values):
@@ -309,12 +305,12 @@ HoldUuids = Annotated[
 """Holds to draw from, each once."""
 
 Parts = Annotated[int, Field(ge=1, le=_MOST_PARTS)]
-"""The number of domains in one answer."""
+"""The number of domains in a response."""
 
 TimeOrNull = Annotated[
     str | None, WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
 ]
-"""A time in the form of RFC 3339, which its operation parses."""
+"""A time in the form of RFC 3339, which the handler parses."""
 
 OR_NULL: Any = Field(default_factory=type(None))
 """The default of a member that may be null."""

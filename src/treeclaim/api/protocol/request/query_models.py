@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query strings of the extension as pydantic models: description, reader and error texts in one."""
+"""Query strings of the extension as pydantic models, which define description, reader and error texts."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,14 +27,14 @@ _NAME = CLASS_NAME.strip("^$")
 _UUID = str(DASHED_UUID["pattern"]).strip("^$")
 
 _INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
-"""int() rejects texts of some thousand digits."""
+"""int() rejects texts of several thousand digits."""
 
 _REPEATED = frozenset({"member_of", "required"})
-"""Parameters of which all occurrences are effective; of other parameters, the last occurrence is."""
+"""Parameters with several effective occurrences; the last occurrence of other parameters is effective."""
 
 
 class QueryReader(BodyReader):
-    """Reads query strings of one operation into its model; see `VersionedSchema` for those of Placement."""
+    """Reads query strings of the extension into a model."""
 
     refusal = staticmethod(value_parsers.invalid_query)
 
@@ -74,7 +74,7 @@ def _one_or_several(item: str) -> WithJsonSchema:
 Uuids = Annotated[
     tuple[DashedUuid, ...], items(), BeforeValidator(_split_list), _one_or_several(_UUID)
 ]
-"""A UUID, or `in:` several."""
+"""A UUID, or `in:` and several UUIDs."""
 
 ClassNames = Annotated[
     tuple[Annotated[str, Field(pattern=CLASS_NAME)], ...],
@@ -82,7 +82,7 @@ ClassNames = Annotated[
     BeforeValidator(_split_list),
     _one_or_several(_NAME),
 ]
-"""A resource class, or `in:` several."""
+"""A resource class, or `in:` and several classes."""
 
 
 def _read_time(value: str, info: ValidationInfo) -> datetime:
@@ -99,7 +99,7 @@ Time = Annotated[
     PlainValidator(_read_time),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-"""A time, naive UTC."""
+"""A time in naive UTC."""
 
 
 def _read_membership(values: Sequence[str]) -> ProviderConditions:
@@ -128,4 +128,4 @@ Amounts = Annotated[
     PlainValidator(value_parsers.parse_resources),
     WithJsonSchema(text(list_pattern(f"{_NAME}:[1-9][0-9]*"))),
 ]
-"""Amounts by resource class. Only names that a class may have are accepted."""
+"""Amounts by resource class."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of JSON schemas that several nouns share.
+"""Parts of JSON schemas that several resources share.
 
-The modules of the nouns contain the schemas, each a function of the microversion: a change by a version is a branch
-on a `Feature`, never a second copy of a schema.
+A schema is a function of the microversion: a version changes it in a branch on a `Feature`, never in a second copy.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,12 +22,12 @@ DASHED_UUID: Schema = {
     "format": "uuid",
     "pattern": "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
 }
-"""A UUID with dashes, which some filters require."""
+"""A UUID with dashes."""
 
 CLASS_NAME = "^[A-Z0-9_]+$"
 PROVIDER_KEY = "^[0-9a-fA-F-]{36}$"
 TYPE_NAME = "^([A-Z0-9_]{1,255}|unknown)$"
-"""A consumer type, or the word for consumers without a type."""
+"""A consumer type, or `unknown` for consumers without a type."""
 
 CUSTOM_NAME: Schema = {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
 """The name of a custom trait or resource class."""
@@ -40,7 +39,7 @@ MOST_NAMED = 10_000
 
 
 def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object with exactly these members."""
+    """Return the schema of an object without additional members."""
     return {
         "type": "object",
         "properties": required | (optional or {}),
@@ -62,9 +61,16 @@ def mapping(pattern: str, value: Schema, *, least: int = 0) -> Schema:
 
 
 Shape = Any
-"""The form of an answer: `str`, `int | None` or `dict`; `[shape]` for a list; a tuple or an `Enum` for its values;
-`{str: shape}` for an object with any keys, or a pattern instead of `str`; `{"name": shape, "other?": shape}` for an
-object with these members, of which `other` is optional; `OrNull(shape)`; or a schema."""
+"""The form of a value in a response:
+
+- `str`, `int | None` or `dict`;
+- `[shape]`: a list;
+- a tuple or an `Enum`: one of its values;
+- `{str: shape}`, or a pattern instead of `str`: an object with such keys;
+- `{"name": shape, "comment?": shape}`: an object with these members, `comment` being optional;
+- `OrNull(shape)`;
+- a JSON schema of an object.
+"""
 
 AMOUNTS: Shape = {str: int}
 """Amounts by resource class."""
@@ -76,7 +82,7 @@ ROOTS: Shape = [{"uuid": str, "name": str}]
 """The roots of trees."""
 
 LINKS: Shape = [{"rel": str, "href": str}]
-"""Links of a representation."""
+"""Links of an entity or a page."""
 
 _TYPES = {
     str: "string",
@@ -95,7 +101,7 @@ class OrNull(NamedTuple):
 
 
 def schema_of(shape: Shape) -> Schema:
-    """Return the schema of a shape."""
+    """Convert a shape to a JSON schema."""
     if isinstance(shape, type) and shape in _TYPES:
         return {"type": _TYPES[shape]}
     if isinstance(shape, UnionType):
@@ -137,7 +143,7 @@ def list_pattern(element: str) -> str:
 ANY_UUID: Schema = text(UUID_PATTERN) | {
     "description": "A uuid in any spelling: dashes, braces, `urn:uuid:` and case do not matter."
 }
-"""JSON Schema's own format admits only the spelling with dashes."""
+"""The format `uuid` of JSON Schema would admit only the spelling with dashes."""
 
 MEMBER_OF: Schema = text(f"!?({UUID_PATTERN}|in:{list_pattern(UUID_PATTERN)})")
 """A value of `member_of` (contract page 90, section 1)."""
@@ -148,11 +154,11 @@ QUERY: Schema = {
     "minLength": 1,
     "description": "A query string of GET /allocation_candidates; all its parameters are allowed.",
 }
-"""A query in a body, as the API description shows it."""
+"""A query in a body, for the API description."""
 
 
 def transformed(node: Any, change: Callable[[Schema], Any]) -> Any:
-    """Return a copy of a schema in which a function has changed each mapping, the inner ones first."""
+    """Return a copy of a schema after applying a function to each mapping, inner mappings first."""
     if isinstance(node, list | tuple):
         return [transformed(part, change) for part in node]
     if not isinstance(node, Mapping):

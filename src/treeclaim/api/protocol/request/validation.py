@@ -18,54 +18,52 @@ from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query import value_parsers
 
 LONGEST_WORDED = 16_384
-"""Most characters of a body or query for which errors have the wording that clients match. Finding the best error takes
-up to half a second for this length, and would take minutes for the longest body."""
+"""Most characters of a body or query whose errors have the wording that clients match. Finding the most relevant error
+takes up to half a second for this length, and would take minutes for the longest body."""
 
 _MOST_ERRORS = 100
-"""Most errors of a value from which the most relevant is chosen."""
+"""Most errors among which the most relevant is selected."""
 
 _LONGEST_MESSAGE = 4_000
-"""Most characters of a message: half of an error's text, so that the violated rule fits too."""
+"""Most characters of a message: half of an error's text, which leaves room for the violated rule."""
 
 _DEEPEST = 32
-"""Most levels of a body; claims have six. The fast validator compares the items of a list before it validates them, and
-needs a minute for 16 MiB of brackets. The wording validator prints each level within its parent, in quadratic
-time."""
+"""Most levels of a body; claims have six. For 16 MiB of brackets, the validator in Rust needs a minute to compare the items
+of lists. The Python library prints each level within its parent, in quadratic time."""
 
 _LARGEST_WHOLE = 2**63
-"""The bound of whole numbers; the validator in Rust accepts 64 bits."""
+"""The bound of converted numbers; the validator in Rust accepts 64 bits."""
 
 _MOST_PARAMETERS = 16_384
-"""Most parameters of a query. The longest address has room for 11,000 meaningful ones; a query of 512 complete request
-groups has a fifth of that."""
+"""Most parameters of a query. The longest address has room for 11,000; 512 complete request groups need a fifth of
+that."""
 
 MOST_VALUES = 100_000
-"""Most values of a body (`count_values`): nine thousand usual claims. Validation needs 0.03 s for them, without checking
-the deadline."""
+"""Most values of a body (`count_values`): nine thousand usual claims. Their validation takes 0.03 s, without checking the
+deadline."""
 
 MOST_VALUES_IN_BULK = 500_000
-"""Most values of a body whose model bounds each list: all UUIDs that fit into the longest body by default. One call parses
-them within 0.1 s."""
+"""Most values of a body whose model bounds each list: the UUIDs that fit into the longest body by default. Parsing them
+takes 0.1 s."""
 
 _PATH_SHOWN = 10
 """Most steps of the path in a brief error."""
-
 
 _FORMATS = FormatChecker(formats=())
 
 
 @_FORMATS.checks("uuid")
 def _is_uuid(value: object) -> bool:
-    """Accept every spelling of a uuid (contract page 00, section 12)."""
+    # Every spelling is valid (contract page 00, section 12).
     return not isinstance(value, str) or normalised_uuid(value) is not None
 
 
 class Checker:
     """A compiled schema.
 
-    A validator in Rust, which is a hundred times faster, decides whether a value is valid. The Python library, whose
-    wording clients match, words the error if the value is short and if it rejects the value too: in Python's patterns,
-    `$` also matches before a final newline.
+    A validator in Rust, which is a hundred times faster, decides whether a value is valid. For short values, the Python
+    library words the error, as clients match its texts. It may accept an invalid value: in its patterns, `$` also matches
+    before a final newline.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -76,11 +74,9 @@ class Checker:
         )
 
     def problem(self, value: object, *, length: int) -> str | None:
-        """Return the problem of a value in the wording of the Python library, in one line; None if it is valid.
+        """Return the problem of a value in one line; None if the value is valid.
 
-        Args:
-            value: The parsed value.
-            length: The number of characters of its text.
+        `length` is the number of characters of its text.
         """
         try:
             if self._quick.is_valid(value):
@@ -89,7 +85,7 @@ class Checker:
                 return self._brief_problem(value)
             return self._worded_problem(value) or self._brief_problem(value)
         except (RecursionError, ValueError, orjson.JSONEncodeError):
-            # Each library has its own limit, far beyond the levels of any schema.
+            # The limit of a library, far beyond the levels of any schema.
             return "the value is nested too deeply"
 
     def _worded_problem(self, value: object) -> str | None:
@@ -100,12 +96,12 @@ class Checker:
         return str(error).replace("\n", " ")
 
     def _brief_problem(self, value: object) -> str:
-        """Return the first problem, in a text of bounded length."""
-        # An iterator over the errors would compute all of them before the first.
+        """Return the first problem in a text of bounded length."""
+        # An iterator over the errors would compute all of them first.
         try:
             self._quick.validate(value)
         except jsonschema_rs.ValidationError as error:
-            # A reference to the error would keep this frame, and so the value.
+            # A variable for the error would keep this frame, and so the value, alive.
             return _describe_error(error)
         return "the value is not valid"
 
@@ -134,15 +130,12 @@ def _without_middle(message: str) -> str:
 
 
 def count_values(body: bytes) -> int:
-    """Return the approximate number of values of a body: its commas and opening brackets.
-
-    Characters within strings count too, as the check precedes parsing.
-    """
+    """Return the approximate number of values of an unparsed body: its commas and opening brackets, also in strings."""
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _check_nothing() -> None:
-    """Check no deadline."""
+    pass
 
 
 def parse_json(
@@ -150,15 +143,10 @@ def parse_json(
     most_values: int = MOST_VALUES,
     check_deadline: Callable[[], None] = _check_nothing,
 ) -> Any:
-    """Parse a request body.
-
-    Args:
-        body: The body as received.
-        most_values: Most values of the body, as `count_values` counts them.
-        check_deadline: Called between two passes over the body; raises once the deadline has passed.
+    """Parse a request body; `check_deadline` is called between passes over the body.
 
     Raises:
-        ApiError: 400 if the body is not UTF-8 JSON, has more values, or is nested too deeply.
+        ApiError: 400 if the body is not UTF-8 JSON, is nested too deeply, or has too many values (`count_values`).
     """
     if len(body) > most_values and count_values(body) > most_values:
         raise bad_request(f"JSON does not validate: it has more than {most_values} values")
@@ -174,7 +162,7 @@ def parse_json(
 
 
 def _convert_whole_numbers(value: Any) -> None:
-    """Convert `1.0` and `1e0` within a value to 1: for a schema they are integers, but not for Python.
+    """Convert `1.0` and `1e0` within a value to 1: in JSON schemas they are integers, but not in Python.
 
     Raises:
         ApiError: 400 if lists and mappings are nested too deeply.
@@ -188,7 +176,7 @@ def _convert_whole_numbers(value: Any) -> None:
 
 
 def _whole_numbers(outer: Any) -> Iterator[Any]:
-    """Convert the whole numbers of a list or mapping, and yield the lists and mappings in it."""
+    """Convert the whole numbers of a list or mapping; yield the lists and mappings in it."""
     for key, value in outer.items() if isinstance(outer, dict) else enumerate(outer):
         kind = type(value)
         if kind is dict or kind is list:
@@ -198,7 +186,7 @@ def _whole_numbers(outer: Any) -> Iterator[Any]:
 
 
 def require_body(checker: Checker, body: object, length: int) -> None:
-    """Validate a parsed body of `length` bytes; raise a 400 with the validator's text."""
+    """Validate a parsed body of `length` bytes; raise a 400 with its problem."""
     problem = checker.problem(body, length=length)
     if problem is not None:
         raise bad_request(f"JSON does not validate: {problem}")
@@ -220,7 +208,7 @@ def parse_query_string(query_string: str) -> list[tuple[str, str]]:
 
 
 def count_characters(pairs: Iterable[tuple[str, str]]) -> int:
-    """Return the number of characters of names and values."""
+    """Return the number of characters of all names and values."""
     return sum(map(len, chain.from_iterable(pairs)))
 
 
@@ -228,7 +216,7 @@ def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, s
     """Validate a query string; the last occurrence of each parameter is effective.
 
     Raises:
-        InvalidQueryError: with the validator's text.
+        InvalidQueryError: with the problem.
     """
     query = dict(pairs)
     problem = checker.problem(query, length=count_characters(pairs))

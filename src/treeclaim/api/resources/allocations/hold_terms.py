@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms of holds, and the holds from which a write draws (contract page 100)."""
+"""Terms of holds, and sources of draws (contract page 100)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -33,14 +33,14 @@ from treeclaim.model.provider import MOST_TOLERATED
 from treeclaim.store.reading.holders import ConsumerDetails
 
 MANAGE_RULE = "treeclaim:holds:manage"
-"""The policy rule of writes of holds, in addition to the rule of the operation."""
+"""The policy rule of writing holds, in addition to the rule of the operation."""
 
 _AHEAD = timedelta(seconds=1)
-"""Least time between the database's clock and the end of a hold or a condition."""
+"""Least time from the database's clock to the end of a hold or a condition."""
 
 
 class TermsBody(Body):
-    """Terms of a hold; absent terms keep their values, or have their defaults."""
+    """Terms of a hold; a change keeps absent terms, and a new hold has their defaults."""
 
     until: TimeOrNull = OR_NULL
     returns: bool = False
@@ -54,13 +54,13 @@ class TermsBody(Body):
 
 
 class HoldBody(TermsBody):
-    """The member `hold`, of writes and of responses."""
+    """The member `hold` of writes and responses."""
 
     drawn: dict[str, Any] = Field(default_factory=dict)
 
 
 class ClaimMembers(Body):
-    """The members that the extension adds to the claim of a consumer, in writes and in responses."""
+    """The members of the extension in a claim, which may be the response to an earlier read."""
 
     hold: HoldBody | None = OR_NULL
     drawn_from: dict[str, Any] = Field(default_factory=dict)
@@ -71,14 +71,14 @@ class ClaimMembers(Body):
 
     @property
     def kept_request(self) -> list[str] | Omission | None:
-        """Return the queries to store; None to remove the stored request."""
+        """Return the queries to store; None removes the stored request."""
         if "request" not in self.model_fields_set:
             return Omission.OMITTED
         return None if self.request is None else list(self.request)
 
 
 def read_hold(call: Call, body: HoldBody | None) -> HoldTerms | None:
-    """Read the member `hold` of a write; None if it creates no hold.
+    """Read the member `hold` of a write; None without a hold.
 
     Raises:
         ApiError: 400, 403.
@@ -90,11 +90,7 @@ def read_hold(call: Call, body: HoldBody | None) -> HoldTerms | None:
 
 
 def read_terms(call: Call, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the present terms of a hold, by the names of `HoldTerms`.
-
-    Raises:
-        ApiError: 400.
-    """
+    """Read the present terms of a hold, by the names of `HoldTerms`; raise a 400 for an invalid end."""
     terms = {name: members[name] for name in ("until", "returns", "note") if name in members}
     if "projects" in members:
         terms["projects"] = tuple(dict.fromkeys(members["projects"]))
@@ -104,11 +100,7 @@ def read_terms(call: Call, members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_until(call: Call, value: str) -> datetime:
-    """Parse an end: naive UTC in whole seconds, at least a second ahead.
-
-    Raises:
-        ApiError: 400.
-    """
+    """Parse an end to naive UTC in whole seconds; raise a 400 unless it is at least a second ahead."""
     until = utc_of(value)
     if until is None:
         raise bad_request(
@@ -122,10 +114,10 @@ def read_until(call: Call, value: str) -> datetime:
 
 
 def require_type(consumer_type: str | None, hold: HoldTerms | None) -> str:
-    """Return the consumer type of a claim at a version with holds.
+    """Return the consumer type of a claim in the extension.
 
     Raises:
-        ApiError: 400 if the type is missing, or a hold has another type than `HOLD_TYPE`.
+        ApiError: 400 for a claim without a type, or a hold with another type than `HOLD_TYPE`.
     """
     if hold is None and consumer_type is None:
         raise bad_request("JSON does not validate: 'consumer_type' is a required property")
@@ -135,11 +127,7 @@ def require_type(consumer_type: str | None, hold: HoldTerms | None) -> str:
 
 
 def require_sources(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
-    """Require that the caller may draw from holds, and return the holds.
-
-    Raises:
-        ApiError: 403.
-    """
+    """Return holds from which the caller may draw; raise a 403 otherwise."""
     if holds:
         call.require_allowed(DRAW_RULE)
     return holds
@@ -148,13 +136,9 @@ def require_sources(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
 def require_disjoint(
     claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequence[str]]],
 ) -> None:
-    """Require that no hold draws, and that no write names a hold both as consumer and as source.
+    """Raise a 400 for a hold that draws, and for a consumer that is also a source.
 
-    Args:
-        claims: Consumers, terms and sources of each claim.
-
-    Raises:
-        ApiError: 400.
+    `claims` are the consumers, the terms and the sources of each claim.
     """
     claims = list(claims)
     drawn_from = {source for _, _, sources in claims for source in sources}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are stored with consumers: validated, shown, and matched (contract page 100)."""
+"""Requests that are stored with consumers: validation, responses, and matching (contract page 100)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,13 @@ from treeclaim.store.reading.holders import ConsumerDetails, load_requests
 
 
 def storable_request(alternatives: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the queries to store with the consumers placed by them; None if they are too long."""
+    """Return the queries to store with consumers; None if they are too long."""
     is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
     return tuple(alternatives) if is_short else None
 
 
 def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Validate the requests of claims; a request that equals the stored one is accepted.
-
-    Raises:
-        ApiError: 400.
-    """
+    """Raise a 400 for an invalid request of a claim; see `require_valid`."""
     request_by_uuid = {
         claim.consumer_uuid: claim.request
         for claim in claims
@@ -44,10 +40,9 @@ def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
 def require_valid(
     call: Call, requests: Mapping[str, Sequence[str]], where: Mapping[str, str]
 ) -> None:
-    """Validate the queries of requests by consumer; `where` has the place of each request.
+    """Raise a 400 for an invalid request, unless it equals the stored request of the consumer.
 
-    Raises:
-        ApiError: 400.
+    `requests` has the queries of each consumer, and `where` their place in the body.
     """
     if not requests:
         return
@@ -68,14 +63,7 @@ def require_valid(
 def shown_request(
     call: Call, kept: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-    """Return the members `request` and `request_valid` of a consumer in responses.
-
-    Args:
-        call: The call.
-        kept: The stored details of consumers.
-        uuid: The consumer.
-        amounts: Its allocations, by provider and class.
-    """
+    """Return the members `request` and `request_valid` of a consumer; `amounts` are its allocations by provider and class."""
     request = kept.requests.get(uuid)
     if request is None:
         return {"request": None, "request_valid": None}
@@ -90,13 +78,7 @@ def shown_request(
 
 
 def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) -> frozenset[str]:
-    """Return the keys of conditions that a consumer's stored request tolerates; none if the request is not valid.
-
-    Args:
-        call: The call.
-        request: The alternatives.
-        held: The allocated units by class, without zeros.
-    """
+    """Return the keys of conditions that a consumer's stored request tolerates; see `find_alternative`."""
     alternative = find_alternative(call, request, held)
     return frozenset() if alternative is None else alternative.tolerated
 
@@ -104,7 +86,7 @@ def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) 
 def find_alternative(
     call: Call, request: Sequence[str], held: Mapping[str, int]
 ) -> CandidateRequest | None:
-    """Return the first valid alternative of a stored request whose amounts equal the units by class."""
+    """Return the first valid alternative of a stored request with the allocated units by class, which has no zeros."""
     with call.services.replica.current() as forest:
         for query in request:
             try:

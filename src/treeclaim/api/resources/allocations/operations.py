@@ -59,10 +59,10 @@ _MAPPINGS: Schema = {
 }
 
 MEMBERS = BodyReader(ClaimMembers)
-"""Reads the members of the extension, which the schemas of claims do not validate."""
+"""Reads the members of the extension; the schemas of claims accept any value for them."""
 
 _DRAWING = ("from_holds", "tolerates")
-"""Members that claims of a reshape do not have."""
+"""Members that a claim in a reshape must not have."""
 
 
 def claim(version: Version) -> Schema:
@@ -77,7 +77,7 @@ def claims(version: Version) -> Schema:
 
 
 def reshaped_claims(version: Version) -> Schema:
-    """Return the schema of claims in a reshape, which may be empty (page 75)."""
+    """Return the schema of the claims of a reshape, of which there may be none (page 75)."""
     return mapping(PROVIDER_KEY, _claim(version, 0, draws=False))
 
 
@@ -91,7 +91,7 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
         required["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
     optional = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
     if version.is_extended:
-        # Required without `hold`; the reader checks this.
+        # `require_type` requires the type of a claim without `hold`.
         optional |= {
             "consumer_type": required.pop("consumer_type"),
             **{name: {} for name in ClaimMembers.model_fields if draws or name not in _DRAWING},
@@ -100,7 +100,7 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
 
 
 def described_claims(schema: Schema) -> Schema:
-    """Return a copy of a schema in which the members of the extension are described."""
+    """Return a copy of a schema that describes the members of the extension."""
     described: Schema = transformed(schema, _describe_claim)
     return described
 
@@ -145,7 +145,7 @@ KEPT: Shape = {
     "drawn_from?": {str: {str: AMOUNTS}},
     "request?": OrNull([str]),
 }
-"""The records kept with a consumer in responses."""
+"""The stored details of a consumer in responses."""
 
 CONSUMER: Shape = (
     {"allocations": HELD}
@@ -153,7 +153,7 @@ CONSUMER: Shape = (
     | KEPT
     | {"request_valid?": bool | None}
 )
-"""The allocations of a consumer; without allocations, the response has no other member."""
+"""The allocations of a consumer; without allocations, Placement's response has no other member."""
 
 PROVIDER: Shape = {
     "allocations": {str: {"resources": AMOUNTS, "consumer_generation": int}},
@@ -170,7 +170,7 @@ UNABLE = Refusal(
     CapacityExceededError,
     ConditionedError,
 )
-"""The answer to claims that a provider rejects."""
+"""The response to a claim that a provider rejects."""
 
 _REFUSALS = (
     UNABLE,
@@ -202,7 +202,6 @@ def show_allocations(call: Call) -> Reply:
         body, modified_at = _consumer_document(call, consumer[0]), consumer[1]
     amounts = {provider: share["resources"] for provider, share in body["allocations"].items()}
     if is_extended:
-        # Page 100.
         body |= hold_terms.render_terms(kept, uuid)
         body |= kept_requests.shown_request(call, kept, uuid, amounts)
     return Reply(body=body, modified_at=modified_at)
@@ -256,17 +255,13 @@ def manage_allocations(call: Call) -> None:
 
 
 def read_claims(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
-    """Read the claims of several consumers from a validated body."""
+    """Read claims by consumer from a validated body; see `_read_claim`."""
     items = call.deadline.each(body.items())
     return [_read_claim(call, uuid, claim, place=quote_value(uuid)) for uuid, claim in items]
 
 
 def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Validate the holds and requests of claims, as far as this needs no lock (page 100).
-
-    Raises:
-        ApiError: 400.
-    """
+    """Raise a 400 for invalid holds and requests of claims, as far as this needs no lock (page 100)."""
     hold_terms.require_disjoint(
         ([claim.consumer_uuid], claim.hold, claim.from_holds) for claim in claims
     )
@@ -315,7 +310,7 @@ def _read_claim(
 def _allocations(
     call: Call, shares: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
-    """Read allocations in either form; in a list, the last item of a provider applies."""
+    """Read allocations from either form; in a list, the last item of a provider applies."""
     if isinstance(shares, Mapping):
         pairs: Iterable[tuple[str, Mapping[str, Any]]] = shares.items()
     else:
@@ -327,7 +322,7 @@ def _allocations(
 
 
 def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Write claims; an error about an unknown class names the consumers (section 3.3)."""
+    """Write claims; the error for an unknown class names the consumers (section 3.3)."""
     try:
         call.services.store.replace_allocations(claims)
     except ResourceClassNotFoundError as error:

@@ -20,7 +20,7 @@ from treeclaim.replica.questions import candidate_question, explain_question, ke
 _REFUSALS = (unknown_class_refusal("resources"),)
 
 DRAW_RULE = "treeclaim:holds:draw"
-"""Policy rule of requests that name holds to draw from."""
+"""Policy rule of requests with `from_holds`."""
 
 
 @operation(
@@ -47,17 +47,13 @@ def list_candidates(call: Call) -> Answer:
 
 
 def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
-    """Require the rule of queries that count the amounts of holds as free (page 100).
-
-    Raises:
-        ApiError: 403.
-    """
+    """Raise a 403 if requests have `from_holds` and the policy forbids it (page 100)."""
     if any(map(attrgetter("from_holds"), requests)):
         call.require_allowed(DRAW_RULE)
 
 
 def start_search(call: Call) -> Arrival:
-    """Start the deadline of a search, which also ends when its client closes the connection."""
+    """Start the deadline of a search; the search also ends if the client disconnects."""
     search = call.services.search
     return Arrival.now(search.seconds, call.client_gone, search.most_bytes)
 
@@ -93,7 +89,7 @@ def explain_candidates(call: Call) -> Answer:
     )
     require_may_draw(call, request)
     arrival = start_search(call)
-    # An order is validated as in a search, but does not affect the explanation.
+    # The order is validated as in a search, but does not affect the explanation.
     Mixes(call, arrival.check).add_to_order(request)
     key = key_of("explain", call.version, call.request.query_string)
     question = explain_question(request, Focus(query.nearest, query.tree), key, shows_held=True)

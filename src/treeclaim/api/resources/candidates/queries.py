@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads queries for candidates, of URLs and of bodies, and the mixes that they name (pages 90, 98 and 101)."""
+"""Reads queries for candidates, from URLs and from bodies, and their mixes (pages 90, 98 and 101)."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -24,7 +24,7 @@ from treeclaim.store.database.transactions import chunks
 from treeclaim.store.operations import mixes as store
 
 _LONGEST_CACHED = 8_192
-"""Most characters of a cached query: 2 MiB for all, and ten times that for the parsed requests."""
+"""Most characters of a cached query: 2 MiB for all queries, and ten times that for the parsed requests."""
 
 _FIRST_COUNTS = ("limit", "group_policy")
 """Parameters of which Placement validates all values and applies the first (contract page 90, note N5)."""
@@ -33,20 +33,16 @@ _LONGEST_QUERY = 256 * 1024
 """Most characters of a query in a body: four times the longest address."""
 
 _MOST_GROUPS = 65_536
-"""Most request groups of all different queries of a call: those of 128 queries with the default maximum. Parsed for the
-search, they need a hundred megabytes."""
+"""Most request groups of all different queries of a call: 128 queries with the default maximum. Their parsed form needs a
+hundred megabytes."""
 
 _NAMES_AT_ONCE = 500
-"""Queries whose names are looked up in one turn at the Forest, within a few milliseconds."""
+"""Queries whose names are validated in one turn at the Forest, which takes a few milliseconds."""
 
 
 @cache_short(longest=_LONGEST_CACHED)
 def parse_request(query_string: str, version: Version, most_groups: int) -> CandidateRequest:
-    """Parse a query string. Schedulers send few different queries, so the results are cached.
-
-    Raises:
-        InvalidQueryError: as `parse_pairs`.
-    """
+    """Parse a query string; see `parse_pairs`. Schedulers send few different queries, so the results are cached."""
     return parse_pairs(parse_query_string(query_string), version, most_groups)
 
 
@@ -56,7 +52,7 @@ def parse_pairs(
     """Parse and validate a query; the number of its groups is checked first.
 
     Raises:
-        InvalidQueryError: in the order of contract page 90, section 2.
+        InvalidQueryError: for the first fault, in the order of contract page 90, section 2.
     """
     values: dict[str, list[str]] = {}
     for name, value in pairs:
@@ -67,60 +63,47 @@ def parse_pairs(
 
 
 def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
-    """Validate the names, and the values of parameters without a group: step A."""
+    """Step A: validate the names, and the values of parameters without a group."""
     first = {name: texts[0] for name, texts in values.items()}
     problem = checker.problem(first, length=count_characters(first.items()))
     for name in _FIRST_COUNTS:
         for value in values.get(name, [])[1:]:
-            # The first value applies, but a malformed one is an error at any position (note N5).
+            # The first value applies, but a malformed value is an error at any position (note N5).
             problem = problem or checker.problem({"resources": "", name: value}, length=len(value))
     if problem is not None:
         raise invalid_query(problem)
 
 
 class Mixes:
-    """Reads the mixes that a call names from the database, each once."""
+    """Reads the mixes of a call from the database, each once.
+
+    All methods raise StoreUnavailableError if the database does not answer.
+    """
 
     def __init__(self, call: Call, check_deadline: Callable[[], None]) -> None:
-        """Read no mix yet.
-
-        Args:
-            call: The call.
-            check_deadline: Raises once the deadline of the call has passed.
-        """
         self._store = call.services.store
         self._most_groups = call.services.options.max_request_groups
         self._check_deadline = check_deadline
         self._known: dict[str, tuple[str, Mix] | None] = {}
 
     def add_to_order(self, request: CandidateRequest) -> CandidateRequest:
-        """Return a request that contains the mixes of its order.
+        """Return a copy of a request with the mixes of its order.
 
         Raises:
             InvalidQueryError: for an unknown mix, or a class that none of its requests has.
-            StoreUnavailableError: if the database does not answer.
         """
         names = () if request.order is None else request.order.mix_names
         return with_mixes(request, self.named(names)) if names else request
 
     def require(self, name: str, place: str) -> Mix:
-        """Return the mix that a call names at a place.
-
-        Raises:
-            ApiError: 400 if no such mix exists.
-            StoreUnavailableError: if the database does not answer.
-        """
+        """Return a mix; raise a 400 with its place in the call if it does not exist."""
         by_name = self.named((name,))
         if name not in by_name:
             raise bad_request(f"{place}: there is no mix {quote_value(name)!r}.", BAD_VALUE)
         return by_name[name]
 
     def named(self, names: Collection[str]) -> dict[str, Mix]:
-        """Return the existing mixes by name.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
+        """Return those of the mixes that exist, by name."""
         if missing := sorted(set(names) - self._known.keys()):
             texts = self._store.read(store.load_texts, list(filter(is_mix_name, missing)))
             for name in missing:
@@ -130,7 +113,7 @@ class Mixes:
 
     @property
     def texts(self) -> list[str]:
-        """Return the read mixes as texts, for the cache keys of answers."""
+        """Return the mixes as texts, for the cache keys of answers."""
         return [
             f"{name}={entry[0]}"
             for name, entry in sorted(self._known.items())
@@ -144,30 +127,17 @@ class Mixes:
             try:
                 request = parse_request(entry["query"], NEWEST, self._most_groups)
             except InvalidQueryError:
-                # The operator now allows fewer groups, so no consumer can be placed by this request.
+                # The operator has lowered the number of groups, so no consumer can be placed by this request.
                 continue
             requests[key] = MixRequest(request, int(entry["weight"]))
         return Mix(name, requests)
 
 
 class Queries:
-    """Parses the queries of one call, each text once, within the deadline of a search.
-
-    Attributes:
-        mixes: The mixes of their orders, and others that the call names.
-    """
+    """Parses the queries of a call, each text once, within its deadline; `mixes` reads the mixes of the call."""
 
     def __init__(self, call: Call, arrival: Arrival, texts: Iterable[str]) -> None:
-        """Check the number of groups of all queries before any is parsed.
-
-        Args:
-            call: The call.
-            arrival: Its arrival and deadline.
-            texts: All queries.
-
-        Raises:
-            ApiError: 400.
-        """
+        """Raise a 400 if all queries together have too many groups; parse none of them."""
         _require_few_groups(sum(f"&{text}".count("&resources") for text in set(texts)))
         self._version = call.version
         self._most_groups = call.services.options.max_request_groups
@@ -177,12 +147,12 @@ class Queries:
         self._groups = 0
 
     def at(self, place: str, query: str) -> CandidateRequest:
-        """Parse the query at a place; the text of an error begins with the place.
+        """Parse the query at a place of the body, which begins the text of an error.
 
         Raises:
             ApiError: 400.
-            SearchGivenUpError: if the deadline of the call has passed.
-            ClientGoneError: if its client has closed the connection.
+            SearchGivenUpError: if the deadline has passed.
+            ClientGoneError: if the client has disconnected.
         """
         self._arrival.check()
         cached_request = self._known.get(query)
@@ -195,19 +165,14 @@ class Queries:
             request = self.mixes.add_to_order(request)
         except InvalidQueryError as error:
             raise api_error(error, f"{place}: {error}") from error
-        # The constructor does not count parameters with encoded names.
+        # The constructor has not counted parameters with percent-encoded names.
         self._groups += len(request.groups)
         _require_few_groups(self._groups)
         self._known[query] = request
         return request
 
     def without_holds(self, place: str, query: str) -> CandidateRequest:
-        """Parse a query of a call that has `from_holds` as a separate member.
-
-        Raises:
-            ApiError: 400.
-            SearchGivenUpError, ClientGoneError: as `at`.
-        """
+        """Parse a query as `at` does; raise a 400 if it has `from_holds`, which is a member of the body instead."""
         request = self.at(place, query)
         if request.from_holds:
             raise bad_request(
@@ -224,14 +189,9 @@ def _require_few_groups(count: int) -> None:
 
 
 def require_names(call: Call, read: Mapping[str, CandidateRequest]) -> None:
-    """Require that all names in queries exist; each query is checked once, in several turns at the Forest.
+    """Raise QueryError for the first query with an unknown name; `read` has the parsed queries by their places.
 
-    Args:
-        call: The call.
-        read: The parsed queries by their places.
-
-    Raises:
-        QueryError: for the first query with an unknown name.
+    Each query is validated once. Other requests get turns at the Forest in between.
     """
     places = {id(request): place for place, request in reversed(list(read.items()))}
     for chunk in chunks(list(places.values()), _NAMES_AT_ONCE):

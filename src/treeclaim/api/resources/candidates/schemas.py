@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas and forms of queries for candidates, and of the answers (contract pages 90 and 97)."""
+"""Schemas and forms of queries for candidates, and shapes of the responses (contract pages 90 and 97)."""
 
 from typing import Annotated
 
@@ -43,7 +43,6 @@ def candidate_query(version: Version) -> Schema:
 
 
 def _scalars(version: Version) -> dict[str, Schema]:
-    """Return the parameters that belong to no request group."""
     return {
         parameter.name: _checked_schema(parameter)
         for parameter in QUERY_PARAMETERS
@@ -52,7 +51,7 @@ def _scalars(version: Version) -> dict[str, Schema]:
 
 
 def _checked_schema(parameter: QueryParameter) -> Schema:
-    """Return the schema of a value; the parser validates the remainder."""
+    """Return the schema that validates a value before the parser does."""
     if parameter.grammar is Grammar.NUMBER:
         return {"type": "string", "pattern": "^[1-9][0-9]*$"}
     if parameter.grammar is Grammar.CHOICE:
@@ -61,7 +60,6 @@ def _checked_schema(parameter: QueryParameter) -> Schema:
 
 
 def _group_parameters(version: Version) -> list[str]:
-    """Return the names of the parameters of a request group."""
     return [
         parameter.name
         for parameter in QUERY_PARAMETERS
@@ -80,7 +78,7 @@ FOCUS = QueryReader(FocusQuery)
 
 
 def explain_query(version: Version) -> Schema:
-    """Return the schema of GET /allocation_candidates/explain: two parameters more."""
+    """Return the schema of GET /allocation_candidates/explain."""
     schema = candidate_query(version)
     return schema | {"properties": schema["properties"] | FOCUS.schema["properties"]}
 
@@ -127,7 +125,7 @@ TYPE_UNLESS_HOLD: Schema = {
     "if": {"required": ["hold"], "properties": {"hold": {"type": "object"}}},
     "else": {"required": ["consumer_type"]},
 }
-"""The consumer type is optional for a hold. `anyOf` would be a choice of types for generators of clients."""
+"""The consumer type is optional for a hold. Generators of clients would take `anyOf` for a choice of types."""
 
 
 _CLASS = "[A-Z0-9_]+"
@@ -153,7 +151,7 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.VALUE_LIST: text(rf"[a-z][a-z0-9_]{{7}}(:{_SUFFIX}){{2,}}"),
     Grammar.TERMS: text(list_pattern(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
 }
-"""Forms of values by grammar, except numbers and choices, whose schemas are complete."""
+"""Forms of values by grammar; numbers and choices have complete schemas."""
 
 _SEARCH: dict[str, Schema] = {
     parameter.name: _FORMS[parameter.newest_grammar]
@@ -164,7 +162,7 @@ _SEARCH: dict[str, Schema] = {
 _REPEATED = frozenset(
     parameter.name for parameter in QUERY_PARAMETERS if parameter.repeated_since is not None
 )
-"""Parameters whose repeated values are all effective."""
+"""Parameters with several effective values."""
 
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 

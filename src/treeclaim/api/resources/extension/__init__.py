@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of the `treeclaim` extension under /treeclaim (contract page 99).
-
-`lists` has the parts that all lists share.
-"""
+"""The operations of the `treeclaim` extension under /treeclaim (contract page 99)."""

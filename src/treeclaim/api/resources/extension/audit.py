@@ -35,15 +35,14 @@ from treeclaim.store.audit.repairs import repair
 
 MOST_REPAIRS = 1_000
 DEFAULT_AGE = 3_600
-"""Seconds since its newest allocation after which an unlisted consumer is an orphan: a server that is being built has
-allocations before it is listed."""
+"""Seconds since the newest allocation of an orphan: a server that is being built has allocations before it is listed."""
 
 _OLDEST = 10**9
 """Seconds: thirty years."""
 
 
 class AuditQuery(Body):
-    """The kinds of findings to look for, and the greatest number of each."""
+    """The kinds of findings, and the most items of each."""
 
     kind: Annotated[
         tuple[Annotated[FindingKind, Field(strict=False)], ...],
@@ -60,7 +59,7 @@ class AuditQuery(Body):
 
 
 class LivingBody(Body):
-    """Live consumers of the cloud by type; the operation validates each UUID, within its deadline."""
+    """Live consumers of the cloud by type; the handler validates each UUID within its deadline."""
 
     living: Annotated[
         dict[
@@ -97,7 +96,7 @@ _ITEMS: Mapping[tuple[FindingKind, ...], Mapping[str, Any]] = {
     },
     (FindingKind.ORPHANED,): {"consumer": AnyUuid, "consumer_generation": int},
 }
-"""Members of a finding that can be repaired, besides its kind."""
+"""Members of a repairable finding by its kind."""
 
 _REPAIRS = [
     create_model(  # type: ignore[call-overload]
@@ -140,7 +139,7 @@ _LATE = "Not tried: the time of the request is over. Try again with less."
 _FAILED = "Not tried: the database failed before."
 
 _ONE_AT_A_TIME = Gate(1)
-"""Admits one audit at a time on a worker, as an audit reads the whole database."""
+"""Admits one audit at a time in a worker, as an audit reads the whole database."""
 
 
 @operation(
@@ -175,12 +174,7 @@ def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Ans
 
 
 def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
-    """Parse the UUIDs of the live consumers of one type.
-
-    Raises:
-        ApiError: 400 for an invalid UUID.
-        RequestGivenUpError: if the deadline has passed.
-    """
+    """Parse the UUIDs of live consumers of a type; raise a 400 for an invalid UUID."""
     living = set()
     for number, value in enumerate(call.deadline.each(uuids)):
         uuid = normalised_uuid(value)
@@ -201,8 +195,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
 def repair_findings(call: Call, body: RepairsBody) -> Answer:
     """Repair findings of an audit that need no guess.
 
-    All repairs share the deadline of the request. Repairs after the deadline, or after a failure of the database, are
-    reported as refused.
+    Repairs after the deadline, or after a failure of the database, are reported as refused.
 
     Raises:
         StoreUnavailableError: if the database fails at the first repair.

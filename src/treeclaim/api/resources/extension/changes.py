@@ -31,7 +31,7 @@ from treeclaim.store.feed.shards import load_cursor
 from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
 MOST_TREES = 2_000
-"""Most UUIDs of `in_tree`: more than fit into the longest head of a request."""
+"""Most UUIDs of `in_tree`: more than fit into the head of a request."""
 
 
 class ChangesQuery(Body):
@@ -52,8 +52,8 @@ CHANGE: Shape = {
 
 
 ADOPT_KEY = "treeclaim.adopt"
-"""Key of a function in the WSGI environment of a server with watchers. It adopts a `Watch`, and returns False without a
-free place. The answer of the application then is only the first part; the server sends the events of the watch."""
+"""Key of a function in the WSGI environment of a server with watchers. It adopts a `Watch`, or returns False if the server
+has too many. The server sends the application's response, and then the events of the watch."""
 
 CURSOR_EXPIRED = "treeclaim.cursor_expired"
 
@@ -76,7 +76,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
         text = call.request.get_header("Last-Event-ID") or text
     since = None if text is None else _cursor(text)
     with ExitStack() as unless_adopted:
-        # Created before the database is read: a commit in between is then reported twice instead of never.
+        # The watch begins before the read, so that a commit in between is reported twice instead of never.
         watch: Watch | None = None
         if is_stream:
             end = monotonic() + call.services.options.watch_seconds
@@ -102,7 +102,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
         unless_adopted.pop_all()
     opening = b""
     if is_stream:
-        # News, or the first cursor; else a comment.
+        # A stream begins with the news or with the first cursor; otherwise with a comment.
         opening = b":\n\n" if news.is_empty and since is not None else Message.of(news).event
     return Reply(
         body=iter([opening]),
@@ -130,9 +130,9 @@ def _cursor(text: str) -> Cursor:
 def _read_news(
     transaction: ReadTransaction, since: Cursor | None, trees: Sequence[str]
 ) -> tuple[News | None, Mapping[str, str | None] | None]:
-    """Return the changes since a cursor, and the roots of trees by the UUIDs that name them.
+    """Return the changes since a cursor, and the root of each UUID in `trees`.
 
-    The changes are None if the cursor is too old; the roots are None if no tree is named.
+    The changes are None if the cursor is too old; the roots are None without `trees`.
     """
     if since is None:
         news: News | None = News(load_cursor(transaction), {}, catalogue=False)

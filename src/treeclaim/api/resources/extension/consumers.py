@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers in bulk: /treeclaim/allocations, /treeclaim/holds and /treeclaim/requests (contract pages 99 and 100)."""
+"""Lists of consumers and holds, and changes of holds and stored requests (contract pages 99 and 100)."""
 
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal
@@ -26,7 +26,7 @@ _CONSUMERS, _HOLDS = "consumers", "holds"
 
 
 class ConsumersQuery(lists.ListQuery):
-    """Filters of consumers, and whether their stored requests are included."""
+    """Filters of consumers, and the included details."""
 
     consumer: Uuids = ()
     project_id: ShortText | None = None
@@ -90,7 +90,7 @@ class HoldsBody(Body):
 
 
 class RequestsBody(Body):
-    """The requests of consumers; null to remove one."""
+    """The requests of consumers; null removes a stored request."""
 
     requests: Annotated[dict[ConsumerKey, Alternatives | None], _MANY]
 
@@ -105,7 +105,7 @@ _HOLD: Shape = {
 }
 
 UPDATED: Shape = {"updated": int, "unknown": [str]}
-"""The number of updated consumers, and the unknown ones."""
+"""The number of updated consumers, and the unknown consumers."""
 
 
 @operation(

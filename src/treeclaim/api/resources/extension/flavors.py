@@ -16,12 +16,11 @@ _MOST_FLAVORS = 1_000
 
 
 class FlavorsBody(Body):
-    """Flavors as `openstack flavor list --long -f json` writes them.
+    """Flavors in the format of `openstack flavor list --long -f json`.
 
     Attributes:
-        flavors: Each with a name.
-        as_nova: Whether to return the queries that Nova sends for servers, for the page Fit
-            (`docs/pages.md`); unknown members and misspelt extra specs are errors then.
+        as_nova: Whether to return the queries that Nova sends for servers, for the page Fit (`docs/pages.md`). Unknown
+            members and misspelt extra specs are then errors.
     """
 
     flavors: Annotated[tuple[dict[str, Any], ...], items(1, _MOST_FLAVORS)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters, pages and links of the lists of the extension (contract page 99, before section 1).
 
-A marker contains the key after which a page begins. An entry that exists during the whole traversal keeps its position
-in the order of the list, so it is on exactly one page.
+A marker contains the key after which a page begins, so an entry that exists during the whole traversal is on exactly
+one page.
 """
 
 import base64
@@ -38,11 +38,8 @@ class ListQuery(Body):
     def after(self, kind: str) -> str:
         """Return the key after which the page begins; empty for the first page.
 
-        Args:
-            kind: The kind of entries; markers of other lists are rejected.
-
         Raises:
-            ApiError: 400 for an invalid marker.
+            ApiError: 400 for an invalid marker, or a marker of a list of another kind.
         """
         if self.marker is None:
             return ""
@@ -57,18 +54,14 @@ class ListQuery(Body):
         return key
 
     def after_id(self, kind: str) -> int:
-        """Return the id after which the page begins; 0 for the first page.
-
-        Raises:
-            ApiError: 400 for an invalid marker.
-        """
+        """Return the id after which the page begins, as `after`; 0 for the first page."""
         key = self.after(kind) or "0"
         if not (key.isascii() and key.isdigit() and len(key) <= len(str(_GREATEST_ID))):
             raise self.unreadable_marker()
         return min(int(key), _GREATEST_ID)
 
     def to_filter(self, make: type[Filter], kind: str) -> Filter:
-        """Return a filter of the store, whose fields have the names of the parameters, and `after`."""
+        """Return a filter of the store; its fields are named as the parameters, and `after`."""
         values = {**dict(self), "after": self.after(kind)}
         return make(**{name: values[name] for name in get_annotations(make)})
 
@@ -80,7 +73,7 @@ class ListQuery(Body):
 
 
 class SelectionQuery(ListQuery):
-    """The filters of providers of page 20."""
+    """The filters of providers on page 20."""
 
     in_tree: Uuids = ()
     member_of: Membership = ProviderConditions()
@@ -88,7 +81,7 @@ class SelectionQuery(ListQuery):
 
     @property
     def conditions(self) -> ProviderConditions:
-        """Return the conditions that matching providers satisfy."""
+        """Return the conditions for matching providers."""
         trees = ProviderConditions(in_tree=self.in_tree)
         return ProviderConditions.together([self.required, self.member_of, trees])
 
@@ -110,7 +103,7 @@ def page_shape(kind: str, entry: Shape) -> Shape:
 def page_reply(
     call: Call, kind: str, entries: Sequence[object], cursor: Cursor, next_after: object | None
 ) -> Answer:
-    """Return the answer with a page of entries; see `links`."""
+    """Return a page of entries; see `links`."""
     return {
         kind: entries,
         "cursor": write_cursor(cursor),
@@ -119,13 +112,7 @@ def page_reply(
 
 
 def links(call: Call, kind: str, next_after: object | None) -> list[dict[str, Any]]:
-    """Return the links of a page: a link to the next page, with the same filters.
-
-    Args:
-        call: The call.
-        kind: The kind of entries.
-        next_after: The key after which the next page begins; None for the last page.
-    """
+    """Return the link to the next page, which begins after the key `next_after`; none for the last page."""
     if next_after is None:
         return []
     marker = base64.urlsafe_b64encode(f"{kind}:{next_after}".encode()).rstrip(b"=").decode()

@@ -18,20 +18,20 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.store.operations import mixes
 
 _LONGEST = 256 * 1024
-"""Most bytes of a mix, as every call that names the mix parses it."""
+"""Most bytes of a mix, which every call with the mix parses."""
 
 _SHOWN: Shape = {"requests": {str: {"query": str, "weight": int}}}
 
 
 class WeightedQuery(Body):
-    """A request of a mix."""
+    """A request of a mix, with its weight."""
 
     query: Query
     weight: Annotated[int, Field(ge=1, le=MOST_WEIGHT)]
 
 
 class MixBody(Body):
-    """The requests that a cloud expects."""
+    """The requests of a mix by name."""
 
     requests: Annotated[dict[str, WeightedQuery], Field(min_length=1, max_length=MOST_REQUESTS)]
 
@@ -97,11 +97,7 @@ def delete_mix(call: Call) -> None:
 
 
 def _require_valid_name(call: Call) -> str:
-    """Return the name in the path.
-
-    Raises:
-        ApiError: 404 if no mix can have this name.
-    """
+    """Return the name in the path; raise a 404 if no mix can have this name."""
     name = call.arguments["name"]
     if not is_mix_name(name):
         raise not_found(f"No mix named {quote_value(name)} found.")
@@ -109,7 +105,7 @@ def _require_valid_name(call: Call) -> str:
 
 
 def _require_plain(place: str, request: CandidateRequest) -> None:
-    """Reject an order, a limit and holds: a request of a mix contains only needed resources."""
+    """Raise a 400 for a request with an order, a limit or holds: a mix is about needed resources only."""
     if request.order is not None or request.limit is not None or request.from_holds:
         raise bad_request(
             f"{place}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of providers, and applying them in bulk: POST /treeclaim/providers (contract page 99, section 8)."""
+"""POST /treeclaim/providers, and its entries (contract page 99, section 8)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -76,7 +76,7 @@ SHOWN: Mapping[ProviderPart[Any], Shape] = {
         }
     },
 }
-"""The parts of a provider in answers."""
+"""The parts of a provider in responses."""
 
 
 def _check_name(name: str) -> str:
@@ -133,7 +133,7 @@ class ProviderEntry(Body):
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     generation: int | None = None
     parent_provider_uuid: AnyUuid | None = OR_NULL
-    # Ignored, as it follows from the parent: clients may send back listed providers.
+    # Ignored; clients may send back a listed provider.
     root_provider_uuid: AnyUuid | None = OR_NULL
     inventories: (
         Annotated[dict[str, InventoryBody], Field(max_length=_MOST_MEMBERS, fail_fast=True)] | None
@@ -158,7 +158,7 @@ class ProviderEntry(Body):
         return value
 
     def read(self) -> BatchEntry:
-        """Return the entry of a batch."""
+        """Return the entry for a batch."""
         is_placed = "parent_provider_uuid" in self.model_fields_set
         values: dict[str, Any] = {}
         if self.inventories is not None:
@@ -184,7 +184,7 @@ _ENTRY = BodyReader(ProviderEntry)
 
 
 class BatchBody(Body):
-    """Desired states of providers; each entry is validated separately, to report all faults."""
+    """Desired states of providers; `read_entries` validates each entry, to report all faults."""
 
     providers: Annotated[
         tuple[dict[str, Any], ...],
@@ -206,7 +206,7 @@ _RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update
 
 
 class _DryRunError(Exception):
-    """Rolls back a dry run, and carries its outcome."""
+    """Rolls back the transaction of a dry run, and carries its outcome."""
 
     def __init__(self, applied: Sequence[EntryOutcome]) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ def _require_allowed(call: Call, body: BatchBody) -> None:
 def read_entries(
     call: Call, documents: Sequence[Mapping[str, Any]], reader: BodyReader = _ENTRY
 ) -> list[Any]:
-    """Parse the entries of a batch into the model of a reader, and collect the faults of all entries.
+    """Parse the entries of a batch into the model of a reader.
 
     Raises:
         ApiError: 400 with an error for each faulty entry.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers in bulk: GET /treeclaim/providers (contract page 99, section 1)."""
+"""GET /treeclaim/providers (contract page 99, section 1)."""
 
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
@@ -28,12 +28,12 @@ _INCLUDES = {
     **{part.name: part.read_rule for part in SHOWN_PARTS},
     _ALLOCATIONS: "placement:resource_providers:allocations:list",
 }
-"""Values of `include` with the policy rules of the corresponding URLs (contract page 98, section 1)."""
+"""Values of `include`, and the policy rules of the corresponding URLs (contract page 98, section 1)."""
 
 _KIND = "providers"
 
 _MOST_WITH_ALLOCATIONS = 1_000
-"""Most providers of a page with allocations, of which a host may have hundreds."""
+"""Most providers of a page with allocations: a host may have hundreds of allocations."""
 
 
 class ProvidersQuery(lists.SelectionQuery):
@@ -69,16 +69,16 @@ _PROVIDER: Shape = {
 
 
 _PREPARED_AT_ONCE = 1_000
-"""Providers whose texts are prepared in one turn at the Forest, within 10 ms."""
+"""Providers whose texts are prepared in one turn at the Forest: 10 ms."""
 
 _PREPARED_WITH_ATTRIBUTES = 100
-"""The corresponding number if providers have attributes: 10 ms if each has 64."""
+"""The same number if providers have attributes: 10 ms if each provider has 64."""
 
 _FEW_GROUPS_OF = 4_096
-"""Most copied rows of a turn; it bounds the providers of a turn if each has different classes."""
+"""Most copied rows of a turn; it limits the providers of a turn if each provider has different classes."""
 
 _MOST_TURNS = 120
-"""Most turns for preparing texts; texts that change faster are written in the final turn."""
+"""Most turns for preparing texts; texts that change faster are prepared in the final turn."""
 
 
 @operation(
@@ -114,7 +114,7 @@ def _require_allowed(call: Call, query: ProvidersQuery) -> None:
 
 
 def _prepare(call: Call, query: ProvidersQuery) -> None:
-    """Prepare the texts of the page in several turns, so that other requests get their turns at the Forest."""
+    """Prepare the texts of the page in several turns at the Forest, which other requests need too."""
     replica = call.services.replica
     for _ in range(_MOST_TURNS):
         call.deadline.check()

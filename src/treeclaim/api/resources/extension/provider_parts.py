@@ -101,11 +101,7 @@ class ConditionQuery(Body):
 
 
 def read_condition(call: Call, key: str, body: ConditionBody) -> Condition:
-    """Read a condition with a key.
-
-    Raises:
-        ApiError: 400.
-    """
+    """Read a condition; raise a 400 for an invalid key or end."""
     if re.fullmatch(CONDITION_KEY, key) is None:
         raise bad_request(
             f"Invalid key of a condition: {quote_value(key)} is not of the form {CONDITION_KEY}."

@@ -35,7 +35,7 @@ from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 
 
 class TotalsQuery(lists.SelectionQuery):
-    """Filters of inventories, the kind of parts, and the name of a mix."""
+    """Filters of inventories, the kind of the parts, and a mix."""
 
     resource_class: ClassNames = ()
     by: Annotated[By, Field(strict=False)] | None = None
@@ -59,11 +59,7 @@ _TOTALS: Shape = {
 
 
 def _read_question(call: Call, query: TotalsQuery) -> Question:
-    """Return the question for sums; its answer raises TreeclaimErrors for unknown names.
-
-    Raises:
-        ApiError: 400 for an invalid marker, or an unknown mix.
-    """
+    """Return the question for sums; raise a 400 for an invalid marker, or an unknown mix."""
     after = query.after(query.by or "")
     if query.by is By.TREE:
         after = str(query.after_id(query.by))
@@ -97,7 +93,7 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
 def _find_stranded(
     forest: Forest, mix: Mix, rows: Rows, groups: GroupPage | None, budget: Budget
 ) -> dict[str, list[int]]:
-    """Return the free amounts that a mix cannot use, for each group and finally for all rows."""
+    """Return the free amounts by class that a mix cannot use: for each group, and finally for all rows."""
     count = 0 if groups is None else len(groups.labels)
     group, members = np.full(len(rows), count), rows
     if groups is not None:

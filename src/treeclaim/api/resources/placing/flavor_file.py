@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of [treeclaim]/metrics_of_flavors: queries by name of a flavor (contract page 99, section 6)."""
+"""The file of [treeclaim]/metrics_of_flavors: queries by flavor (contract page 99, section 6)."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ _MOST_BYTES = 1 << 20
 
 
 class FlavorFile(Body):
-    """The queries of flavors by name."""
+    """The queries by name of the flavor."""
 
     requests: NamedQueries
 
@@ -28,15 +28,11 @@ _FILE = BodyReader(FlavorFile)
 
 
 class FlavorFileError(Exception):
-    """The file cannot be used; the message is its path and the reason."""
+    """The file is missing or invalid; the message has its path and the reason."""
 
 
 def read_flavor_file(path: str, most_groups: int) -> dict[str, CandidateRequest]:
     """Read the queries of a file: `{"requests": {NAME: QUERY, …}}`, as in page 98, section 5.
-
-    Args:
-        path: The path of the file.
-        most_groups: Most request groups of a query.
 
     Raises:
         FlavorFileError: if the file is missing or invalid.
@@ -65,6 +61,6 @@ def _parse_query(place: str, query: str, most_groups: int) -> CandidateRequest:
     except InvalidQueryError as error:
         raise FlavorFileError(f"{place}: {error}") from error
     if request.order is not None and request.order.mix_names:
-        # The request would keep the mix as it is now, though mixes change at any time.
+        # The request would contain the mix at this time, but mixes change.
         raise FlavorFileError(f"{place}: the order of a flavor that is measured names no mix")
     return request

@@ -115,7 +115,7 @@ class CapacityBody(QuestionBody):
 
 
 FOUND: Shape = {"alternative": int | None, **candidates.CANDIDATES, "given?": ASSUMED}
-"""The candidates of the first query with candidates."""
+"""The candidates of the first query that has any."""
 
 _PLACED: Shape = {
     "placements": [
@@ -137,7 +137,7 @@ _PLACED: Shape = {
 
 PLACED = DescribedResponse(HTTPStatus.CREATED, _PLACED, dated=False)
 NOTHING_WRITTEN = DescribedResponse(shows=_PLACED, dated=False)
-"""The places of consumers in a dry run, or of consumers that were placed before."""
+"""The response of a dry run, or if all consumers were placed before."""
 
 CAPACITY: Shape = {
     "capacity": {
@@ -154,7 +154,7 @@ CAPACITY: Shape = {
 
 
 _SHARE_OF_TIME = 0.8
-"""Share of the deadline of searches for counting; the remainder is for writing the answer."""
+"""Share of the deadline that is for counting; the remainder is for serializing the answer."""
 
 
 @operation(
@@ -226,7 +226,7 @@ def count_fitting(call: Call, body: CapacityBody) -> Answer:
 
 
 def read_placing(call: Call, body: PlacementsBody, queries: Queries) -> Placing:
-    """Read a call that places consumers; its numbers of consumers and rules are checked first.
+    """Read a call that places consumers, and check its bounds first.
 
     Raises:
         ApiError: 400, 403.
@@ -300,7 +300,7 @@ def _read_rule(place: str, rule: PlacementRule, count: int) -> Rule:
 
 
 def _require_disjoint(placing: Placing) -> None:
-    """Require that each consumer is named once, and is neither in `with` nor a source of draws."""
+    """Raise a 400 for a consumer that is named twice, is in `with`, or is a source of draws."""
     hold_terms.require_disjoint(
         (request.consumers, request.hold, request.from_holds) for request in placing.requests
     )

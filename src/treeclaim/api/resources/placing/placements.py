@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches and claims in rounds until no other writer interferes (page 98, section 4)."""
+"""Searches and claims, repeated while other writers interfere (page 98, section 4)."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
@@ -24,11 +24,11 @@ from treeclaim.store.reading.holders import StoredHolder, find_holders
 from treeclaim.store.reading.holds import find_drawable_holds
 
 _NEW_GENERATION = 1
-"""Generation of a consumer that was just written."""
+"""Generation of a new consumer."""
 
 
 class PlacementCall:
-    """Places the consumers of a call."""
+    """Places the consumers of a call, or only finds their places if the call `is_dry`; assumptions need a dry call."""
 
     def __init__(
         self,
@@ -39,15 +39,6 @@ class PlacementCall:
         is_dry: bool,
         assumptions: AssumptionSet,
     ) -> None:
-        """Prepare; `place` searches and claims.
-
-        Args:
-            call: The call.
-            placing: Its requests and rules.
-            arrival: Its arrival and deadline.
-            is_dry: Whether the call writes nothing.
-            assumptions: The assumptions of a dry run.
-        """
         self._call = call
         self._store = call.services.store
         self._placing = placing
@@ -101,7 +92,7 @@ class PlacementCall:
         raise ConcurrentChangeError
 
     def _find_removed(self) -> AbstractSet[str]:
-        """Return the UUIDs of the consumers and providers that the assumptions remove."""
+        """Return the UUIDs of consumers and providers that the assumptions remove."""
         assumptions = self._assumptions
         if not assumptions.without:
             return frozenset(assumptions.release)
@@ -112,11 +103,11 @@ class PlacementCall:
     def _find_holders(
         self, removed_uuids: AbstractSet[str], *, may_be_holds: bool
     ) -> dict[str, Holder]:
-        """Return the consumers with allocations; a consumer of the call has its alternative, one of a rule has -1.
+        """Return the consumers with allocations, with their alternative; -1 for consumers in `with` of a rule.
 
         Raises:
             ApiError: 409 if a consumer of the call has other allocations than its request, or another owner.
-            SearchGivenUpError: if the deadline of the call has passed.
+            SearchGivenUpError: if the deadline has passed.
         """
         rule_members = {consumer for rule in self._placing.rules for consumer in rule.others}
         named = sorted(self._requests.keys() | rule_members)
@@ -153,7 +144,7 @@ class PlacementCall:
         return holders
 
     def _alternatives_by_sum(self, request: PlacingRequest) -> "Mapping[_Sum, int]":
-        """Return the number of the first alternative of a request for each sum of amounts."""
+        """Return the number of the first alternative with each sum of amounts."""
         numbers: dict[_Sum, int] = {}
         for number, alternative in enumerate(request.alternatives):
             self._arrival.check()
@@ -161,11 +152,7 @@ class PlacementCall:
         return numbers
 
     def _require_sources(self, holders: Container[str]) -> None:
-        """Require that new consumers may draw from the holds of their requests (page 100, section 2).
-
-        Raises:
-            HoldRefusedError: for the first unknown hold, or the first hold that does not admit the project.
-        """
+        """Raise HoldRefusedError if a new consumer names an unknown hold, or one of another project (page 100, section 2)."""
         drawing = [
             request
             for request in self._placing.requests
@@ -213,7 +200,7 @@ class PlacementCall:
 def _without_removed(
     held: Mapping[str, StoredHolder], removed_uuids: AbstractSet[str]
 ) -> Mapping[str, StoredHolder]:
-    """Return the holders with allocations that the assumptions do not remove."""
+    """Return the holders, without consumers and allocations that the assumptions remove."""
     if not removed_uuids:
         return held
     remaining_holders = {

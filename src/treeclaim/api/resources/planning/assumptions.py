@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The member `given` of questions (contract page 101, section 1)."""
+"""Assumptions: the member `given` of bodies (contract page 101, section 1)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ _ENTRY = BodyReader(AssumedProvider)
 
 
 class AmountOfQuery(Body):
-    """A number of consumers of a request."""
+    """A number of consumers with the same query."""
 
     query: Query
     amount: Annotated[int, Field(ge=1, le=_MOST_PLACED)]
@@ -66,11 +66,10 @@ class AssumedPlacement(Body):
 
 
 class Assumptions(Body):
-    """The assumptions of a question, in the order of their application."""
+    """Assumptions in the order of their application; `read_entries` validates each provider, to report all faults."""
 
     release: Consumers = ()
     without: Providers = ()
-    # Each entry is validated separately, to report all faults.
     providers: Annotated[
         tuple[dict[str, Any], ...],
         items(0, MOST_NAMED),
@@ -86,7 +85,7 @@ class QuestionBody(Body):
 
     @property
     def placed(self) -> tuple[AmountOfQuery, ...]:
-        """Return the requests of the consumers that are assumed to be placed."""
+        """Return the queries and numbers of consumers that are assumed to be placed."""
         return () if self.given is None else self.given.place.requests
 
     @property
@@ -139,7 +138,7 @@ def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterato
 def answer_under(
     call: Call, question: Question, assumptions: AssumptionSet, arrival: Arrival
 ) -> Iterable[Piece]:
-    """Answer a question for the present inventory, or under assumptions.
+    """Answer a question, under assumptions if there are any.
 
     Raises:
         TreeclaimError: as the question; BatchRefusedError for invalid assumptions.

@@ -59,13 +59,13 @@ from treeclaim.replica.planning import Planner, plan_question
 _MOST_RULES = 16
 
 _GRACE = 30.0
-"""Seconds after the deadline of plans until an unfinished child is killed: the child writes its answer then, and may be
-in a step that does not check the deadline."""
+"""Seconds after the deadline of plans until an unfinished child is killed: it may be serializing its answer, or be in a
+step that does not check the deadline."""
 
 ConsumerTypes = Annotated[
     frozenset[Annotated[str, Field(pattern=TYPE_NAME)]], Field(strict=False, max_length=1_000)
 ]
-"""Names of consumer types, or the word for consumers without a type."""
+"""Names of consumer types, and `unknown` for consumers without a type."""
 
 
 def _read_requests(value: Any, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -99,13 +99,13 @@ class PlanCall:
     """A call for a plan.
 
     Attributes:
-        end: Time at which the best plan so far is returned, of the monotonic clock.
+        end: Time of the monotonic clock at which the best plan so far is returned.
         queries: Parses further queries of the call.
         rules: Rules for consumers that are moved or placed again.
     """
 
     def __init__(self, call: Call, body: PlanBody, others: Iterable[str] = ()) -> None:
-        """Read the common members of plans; `others` are further queries of the call.
+        """Read the members that all plans share; `others` are further queries of the call.
 
         Raises:
             ApiError: 400, 403.
@@ -136,12 +136,12 @@ class PlanCall:
         parsed: Mapping[str, CandidateRequest] | None = None,
         holds: Iterable[str] = (),
     ) -> Answer:
-        """Answer with a plan.
+        """Return the answer of a planner.
 
         Args:
             planner: Computes the plan.
             parsed: Further parsed queries by their places.
-            holds: The holds whose amounts the plan uses.
+            holds: Holds with amounts that the plan uses.
 
         Raises:
             ApiError: 400, 409.
@@ -165,7 +165,7 @@ class PlanCall:
 
 
 class SurvivalBody(PlanBody):
-    """The failures to examine, and the consumers that must survive them."""
+    """Failing domains, and the consumers that must survive their failure."""
 
     domains: Domains
     consumer_types: ConsumerTypes | None = None
@@ -226,14 +226,14 @@ def survive_failures(call: Call, body: SurvivalBody) -> Answer:
 
 
 class FitGoal(Body):
-    """The goal that a number of further consumers of a request fit."""
+    """The goal of room for further consumers with a query."""
 
     query: Query
     amount: Positive
 
 
 class KeepGoal(Body):
-    """The goal of as much room as possible for a mix."""
+    """The goal of the most room for a mix."""
 
     mix: str
     empty_trees: bool = False
@@ -268,12 +268,12 @@ class MovableBody(Body):
     excepted: Consumers = Field((), alias="except")
 
     def read(self) -> Movable:
-        """Return the movable consumers for a plan."""
+        """Return the movable consumers."""
         return Movable(self.consumer_types, self.projects, frozenset(self.excepted))
 
 
 class MovesBody(PlanBody):
-    """A goal, and the limits of moves."""
+    """The goal and the limits of moves."""
 
     goal: GoalBody
     movable: MovableBody | None = None
@@ -344,11 +344,7 @@ def plan_moves(call: Call, body: MovesBody) -> Answer:
 
 
 def _read_goal(call: Call, goal: GoalBody, queries: Queries) -> Goal:
-    """Read a goal.
-
-    Raises:
-        ApiError: 400, 403.
-    """
+    """Read a goal; raise a 400 for an invalid query or mix, or a 403 for its holds."""
     if goal.fit is not None:
         request = queries.at("goal.fit.query", goal.fit.query)
         require_may_draw(call, request)

@@ -71,10 +71,7 @@ def _parent(version: Version) -> dict[str, Schema]:
 
 
 def with_name(schema: Schema) -> Schema:
-    """Require a name that is not empty in a copy of the schema of a new provider.
-
-    The handler rejects an empty name. An update may set an empty name.
-    """
+    """Require a non-empty name in the described schema of a new provider; the handler rejects an empty name."""
     schema["properties"]["name"]["minLength"] = 1
     return schema
 
@@ -106,7 +103,7 @@ _PROVIDER: Shape = {
 }
 
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
-"""Characters that are stripped from an element of a list, as regular expressions define blanks differently."""
+"""Characters that are stripped from the elements of a list; regular expressions differ in their classes of blanks."""
 
 _ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
 _ANY_SIGNED_TRAITS = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
@@ -116,7 +113,7 @@ _ANY_SELECTION: dict[str, Schema] = {
     "required": text(f"(in:{list_pattern(_ANY_TRAIT)}|{_ANY_SIGNED_TRAITS})"),
     "member_of": MEMBER_OF,
 }
-"""Filters with names of any form: unknown names are no error if the other filters match no provider."""
+"""Filters with names of any form: an unknown name is no error if the other filters match no provider."""
 
 
 @operation(

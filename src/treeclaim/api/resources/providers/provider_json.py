@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider that a path names, and providers as JSON bytes (contract page 20, section 1).
+"""Providers as JSON bytes, and the provider of a path (contract page 20, section 1).
 
-Providers differ only in UUIDs, name and generation. The other text is a template for each microversion: filling it
-takes a fifteenth of the time of serializing a document.
+Providers differ only in UUIDs, name and generation. Filling a template for the remainder takes a fifteenth of the time
+of serializing a document.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,17 +30,17 @@ _LINKS = (
 """Relations of a provider, and the feature that introduced each."""
 
 _AT_ONCE = 500
-"""Providers serialized at once: this takes a millisecond, during which other threads wait."""
+"""Providers serialized at once: a millisecond, during which other threads wait."""
 
 _UUID = b"\0"
 """Placeholder for the UUID of the provider; JSON never contains this byte."""
 
 _WHOLE_LIST = 5_000
-"""Most providers of a list that is one piece, of four megabytes."""
+"""Most providers of a list that is sent as a whole: four megabytes."""
 
 
 def provider_path(provider_uuid: str) -> str:
-    """Return the path of a provider."""
+    """Return the path of a provider without the mount prefix."""
     return f"/resource_providers/{provider_uuid}"
 
 
@@ -58,9 +58,9 @@ def provider_json(provider: Provider, call: Call) -> bytes:
 
 
 def provider_list_json(providers: ProviderList, call: Call) -> Iterable[bytes]:
-    """Serialize a list of providers: at once, or piece by piece while it is sent if it is long.
+    """Serialize a list of providers: as a list of pieces, or as an iterator for a long list.
 
-    A long list then needs little memory, and other threads run between its pieces.
+    An iterator needs little memory, and other threads run between its pieces.
     """
     pieces = _pieces(providers, _template(call.link(""), call.version))
     return pieces if len(providers) > _WHOLE_LIST else list(pieces)
@@ -78,7 +78,7 @@ def _pieces(providers: ProviderList, template: bytes) -> Iterator[bytes]:
 def _write_rows(
     template: bytes, rows: Iterable[tuple[bytes, str, int, bytes, bytes, bool]]
 ) -> list[bytes]:
-    """Serialize rows of UUID, name, generation, parent, root, and whether the provider is a root."""
+    """Serialize rows of UUID, name, generation, parent, root, and `is_root`."""
     return [
         (
             template
@@ -106,11 +106,7 @@ def _template(prefix: str, version: Version) -> bytes:
 
 
 def require_row(forest: Forest, uuid: str) -> int:
-    """Return the row of the provider with exactly this UUID.
-
-    Raises:
-        ProviderNotFoundError: if no provider has it.
-    """
+    """Return the row of the provider with exactly this UUID, or raise ProviderNotFoundError."""
     row = forest.row_of(uuid)
     if row is None:
         raise ProviderNotFoundError(uuid)
@@ -118,13 +114,10 @@ def require_row(forest: Forest, uuid: str) -> int:
 
 
 def json_for_provider(call: Call) -> Any:
-    """Return the validated body of a write to the path's provider.
-
-    An unknown provider takes precedence over an invalid body. With a valid body, the write detects it.
+    """Return the validated body of a write to the provider of the path; see `Call.json`.
 
     Raises:
-        ProviderNotFoundError: if the body is invalid and the provider does not exist.
-        ApiError: as `Call.json`.
+        ProviderNotFoundError: instead of the error of an invalid body, if the provider does not exist.
     """
     try:
         return call.json()
