@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests trust one certificate authority, whose key nobody has, and use no proxy, whatever the machine does.
+"""Tests trust a single certificate authority, whose key was deleted, and use no proxy of the environment.
 
-For each context of TLS, OpenSSL reads those, a hundred and more, which takes 40 ms of a processor. PyMySQL
-makes a context for each connection, encrypted or not, unless it is told as the service tells it
-(`mariadb.py`), and so do most clients of HTTP.
+Otherwise OpenSSL reads more than a hundred authorities for each TLS context, which takes 40 ms of CPU time. PyMySQL and
+most HTTP clients create a context for each connection, even an unencrypted one.
 """
 
 import os
@@ -14,10 +13,10 @@ from pathlib import Path
 import pytest
 
 VARIABLE = "SSL_CERT_FILE"
-"""Tells OpenSSL where the authorities are; inherited by all that tests start."""
+"""Names the file of authorities for OpenSSL; child processes inherit the variable."""
 
 _USUAL = f"USUAL_{VARIABLE}"
-"""The former value, for the processes of a run in several."""
+"""Keeps the former value for the processes of xdist."""
 
 _ONE = str(Path(__file__).with_name("authority.pem"))
 
@@ -27,13 +26,13 @@ _USUAL_PROXY = "USUAL_PROXY_"
 
 
 def use_no_proxy():
-    """Hide the proxies of the environment from this process, and from what it starts."""
+    """Hide the proxies of the environment from this process and its children."""
     for name in [name for name in os.environ if _PROXY.fullmatch(name)]:
         os.environ[_USUAL_PROXY + name] = os.environ.pop(name)
 
 
 def trust_one():
-    """From now on this process trusts that one, and so does what it starts."""
+    """Trust only the tests' authority, in this process and its children."""
     if os.environ.get(VARIABLE) != _ONE:
         os.environ[_USUAL] = os.environ.get(VARIABLE, "")
         os.environ[VARIABLE] = _ONE
@@ -41,7 +40,7 @@ def trust_one():
 
 @contextmanager
 def those_of_the_machine():
-    """Trust as usual during a block, by the usual proxies, as for packages that come from the network."""
+    """Restore the usual authorities and proxies for a block, as for the installation of packages."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(_USUAL_PROXY)]:
             patch.setenv(name.removeprefix(_USUAL_PROXY), os.environ[name])

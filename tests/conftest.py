@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures that all tests share, and which tests a run has."""
+"""Shared fixtures, the selection of tests by tier, and the order and reports of a run."""
 
 import gc
 import os
@@ -21,8 +21,7 @@ from treeclaim.forest.table import columns
 authorities.trust_one()
 authorities.use_no_proxy()
 
-# Where the tests run in the background the signal of Ctrl-C is ignored, which what they start would
-# inherit.
+# A shell starts background jobs with SIGINT ignored. Child processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -30,39 +29,39 @@ SEEDS = 2**32
 
 
 def pytest_addoption(parser):
-    """Add the options for how much a run tries, and what fails it."""
+    """Add the options of a run."""
     parser.addoption("--tier", choices=TIERS, default="quick", help="see CONTRIBUTING.md")
     parser.addoption(
-        "--beyond-quick", action="store_true", help="leave out what the quick tier runs in full"
+        "--beyond-quick", action="store_true", help="skip tests that the quick tier runs in full"
     )
     parser.addoption(
         "--nothing-missing",
         action="store_true",
-        help="fail tests that lack software of the machine",
+        help="fail tests whose software is not installed",
     )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Set how much this run tries, and from which seed."""
-    # Whatever is searched by halves must ascend, in every test that gets there.
+    """Set the number of examples and the seed of this run."""
+    # In tests, every binary search first checks that its array is sorted.
     columns.CHECKED = True
     load_profile(config.getoption("--tier"))
     if config.getoption("hypothesis_seed") is None:
-        # Processes of a run get it with the other options.
+        # xdist passes the options to its processes.
         config.option.hypothesis_seed = str(secrets.randbelow(SEEDS))
     config.pluginmanager.register(FIXTURES)
 
 
 def pytest_sessionstart(session):
-    """Keep quick tests on what every machine has."""
+    """Isolate the quick tier."""
     if session.config.getoption("--tier") == "quick":
         folder = Path(session.config._tmp_path_factory.mktemp("programs"))
         session.config.pluginmanager.register(Isolation(folder), "isolation")
 
 
 def pytest_report_header(config):
-    """Show from which seed properties draw."""
+    """Show the tier and the seed of properties."""
     return f"tier: {config.getoption('--tier')}, seed: {config.getoption('hypothesis_seed')}"
 
 
@@ -96,22 +95,19 @@ LONGEST = (
     "test_candidates_match_the_definition.py",
     "test_plans_in_large_clouds.py",
 )
-"""Files that take minutes, by the ends of their paths; begun first, they do not keep a run waiting at its
-end. The first ones wait for what they start more than for a processor."""
+"""Path suffixes of files that take minutes. They run first, so that no process is busy long after the others. The
+first of them mostly wait for other processes."""
 
 ONE_BY_ONE = ("tests/store/schedules/test_pairs.py",)
-"""Files whose tests take minutes each: a process with a whole file would keep a run waiting for an hour."""
+"""Files whose tests take minutes each; their tests are distributed one by one."""
 
 
 TOGETHER = ("tests/openstack_plugin/",)
-"""Folders whose tests share what takes seconds to make."""
+"""Folders whose tests share a fixture that takes seconds; one process runs all of a folder."""
 
 
 class FilesOrTests(LoadFileScheduling):
-    """Gives each process of a run whole files, whose tests share what they start, or single tests.
-
-    A folder shares that too: a process that has imported `openstack`.
-    """
+    """Distributes whole files, whose tests share fixtures; also the folders of `TOGETHER`, and single tests of `ONE_BY_ONE`."""
 
     def _split_scope(self, nodeid):
         if nodeid.startswith(ONE_BY_ONE):
@@ -122,31 +118,30 @@ class FilesOrTests(LoadFileScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Give whole files to processes as `--dist loadfile` does, but what takes long test by test."""
+    """Replace the scheduler of `--dist loadfile`."""
     return FilesOrTests(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session):
-    """Collect thousands of tests without looking for garbage, and never look at them again.
+    """Collect thousands of tests without garbage collection, and exclude them from later collections.
 
-    What a test does with `gc.collect` would take half a second each time, and what the collector
-    does by itself a part of each test.
+    Otherwise each `gc.collect` of a test would take half a second.
     """
     gc.disable()
     try:
-        found = yield
+        items = yield
         gc.collect()
         gc.freeze()
-        # What is allocated between two looks; with the usual 700 they took 57 of 785 s of the quick run.
+        # With the default threshold of 700 allocations, the collector took 57 of 785 s of the quick run.
         gc.set_threshold(20_000, 20, 20)
     finally:
         gc.enable()
-    return found
+    return items
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keep the tests of the tier, those that take long first."""
+    """Select the tests of the tier, and sort the longest files first."""
     tier, beyond_quick = config.getoption("--tier"), config.getoption("--beyond-quick")
     for item in items:
         request_marked(item)
@@ -165,7 +160,7 @@ def is_in(item, tier, *, beyond_quick):
     is_quick = in_quick_tier(item) and item.get_closest_marker("slow") is None
     if tier == "quick":
         return is_quick
-    # A fresh machine lacks what a quick test requests, and tries fewer examples.
+    # A fresh machine skips tests that request resources, and tries fewer examples.
     runs_in_full = is_quick and not requested_by(item) and not is_property(item)
     return not (beyond_quick and runs_in_full)
 
@@ -177,7 +172,7 @@ def is_property(item):
 
 
 def rank_of(path):
-    """The place of a file among those that are begun first; the number of these for any other file."""
+    """The rank of a file in `LONGEST`; its length for any other file."""
     return next((rank for rank, end in enumerate(LONGEST) if path.match(end)), len(LONGEST))
 
 
@@ -205,7 +200,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Report tests that were not run, and how to repeat failures."""
+    """Print a note about other tiers, and a command that repeats each failure."""
     tier, seed = config.getoption("--tier"), config.getoption("hypothesis_seed")
     if tier != "all":
         terminalreporter.write_line(
@@ -227,7 +222,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture
 def run_seed(request):
-    """The seed of the run, which its header prints and the command that repeats a failure names."""
+    """The seed of the run, as in its header and in the command that repeats a failure."""
     return request.config.getoption("hypothesis_seed")
 
 

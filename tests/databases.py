@@ -27,17 +27,17 @@ from tests.resources import needs, program_of, require
 KINDS = ("sqlite", "postgresql", "mariadb")
 EACH_SERVER = [pytest.param(kind, marks=needs(kind)) for kind in KINDS[1:]]
 EACH_DATABASE = [KINDS[0], *EACH_SERVER]
-"""Parameters of a test that runs on each database; those of servers request what they need."""
+"""Parameters of a test that runs on each database; servers are requested as resources."""
 
 _START_SECONDS = 240
-"""A node of a cluster that copies all from another takes half a minute on a busy machine."""
+"""A cluster node that copies everything from another node takes half a minute on a busy machine."""
 
 _PLENTY = 8_000_000_000
-"""Bytes of memory beside which the files of all servers of a run are few."""
+"""Bytes of free memory that are ample for the files of all servers of a run."""
 
 
 def server_of(kind: str) -> Any:
-    """Return the running server of a kind that tests share; started when first asked for."""
+    """Return the shared server of a kind; the first call starts it."""
     if kind != "sqlite":
         require(kind)
     return _shared_server_of(kind)
@@ -49,29 +49,28 @@ def _shared_server_of(kind):
 
 
 def new_server_of(kind):
-    """Return a server of a kind that belongs to the caller alone."""
+    """Return a new server of a kind, for the caller alone."""
     return {"sqlite": Sqlite, "postgresql": Postgresql, "mariadb": Mariadb}[kind]()
 
 
 @contextmanager
 def empty_database(kind, folder):
-    """Yield the URL of an empty database on the server of a kind that tests share."""
+    """Yield the URL of an empty database on the shared server of a kind."""
     with server_of(kind).database(folder) as url:
         yield url
 
 
 @contextmanager
 def filled_database(kind, fill, folder):
-    """Yield the URL of a database in which a function of its URL made rows, or of a copy."""
+    """Yield the URL of a copy of the database that `fill(url)` fills."""
     with server_of(kind).filled(fill, folder) as url:
         yield url
 
 
 class Models:
-    """Databases filled by functions, of which others are copies; made anew before they are old.
+    """Template databases, one for each fill function; recreated after a while.
 
-    Rows know when they were written, so at the end of a long run a test must not find older ones than at
-    its beginning.
+    Rows contain the time of their write, so a template must not be much older than the test.
     """
 
     LIFE = 1200.0
@@ -82,7 +81,7 @@ class Models:
         self._made = {}
 
     def of(self, fill):
-        """Return the model for a function."""
+        """Return the template of a fill function."""
         begun, model = self._made.get(fill, (-self.LIFE, None))
         if time.monotonic() - begun >= self.LIFE:
             begun, model = time.monotonic(), self._make(fill)
@@ -91,7 +90,7 @@ class Models:
 
 
 class Sqlite:
-    """No server at all."""
+    """SQLite, with a file for each database."""
 
     def __init__(self):
         self._models = Models(self._model_of)
@@ -108,20 +107,16 @@ class Sqlite:
 
     @contextmanager
     def filled(self, fill, folder):
-        """Yield the URL of a new database with what a function of a URL makes in an empty one.
-
-        The function is called once; others are copies of what it made.
-        """
+        """Yield the URL of a copy of the database that `fill(url)` fills once."""
         shutil.copyfile(self._models.of(fill), f"{folder}/placement.db")
         with self.database(folder) as url:
             yield url
 
 
 def _memory():
-    """The folder of files in memory where there is plenty of it, else None: the usual folder.
+    """The folder of the memory file system if it has much space; otherwise None, for the usual folder.
 
-    Creating the schema waits for the disk two dozen times. Written data survives the end of a
-    server's process there too, even a kill.
+    Creating the schema waits for the disk two dozen times. Files in memory also survive a killed server process.
     """
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK):
@@ -131,23 +126,23 @@ def _memory():
 
 
 class _Server:
-    """A server process with databases made and dropped in it."""
+    """A server process in which tests create and drop databases."""
 
     resource = ""
-    """The resource that the machine must have: a name in `tests.resources`."""
+    """The required resource, a name in `tests.resources`."""
     user = ""
-    """Account to run as where the tests run as root, which servers refuse."""
+    """Account of the server if the tests run as root, which servers refuse."""
     first_database = ""
-    """A database that is there from the start, from which others are made."""
+    """A database that exists from the start; connections to it administer the server."""
     create = "CREATE DATABASE {name}"
-    """The statement that makes a database."""
+    """The statement that creates a database."""
     drop = ""
-    """The statement that removes a database, whatever is connected to it."""
+    """The statement that drops a database in spite of connections."""
     end = signal.SIGTERM
     """The signal that stops the server in spite of connections."""
 
     def __init__(self):
-        # Before an account or a folder is touched.
+        # Checked before an account or a folder is touched.
         require(self.resource)
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="treeclaim-server-", dir=_memory()))
@@ -161,7 +156,7 @@ class _Server:
         self.start()
 
     def prepare(self):
-        """Make what the server needs before its first start."""
+        """Create the files for the first start."""
 
     def start(self):
         """Start the server, and wait until it answers."""
@@ -171,12 +166,12 @@ class _Server:
         raise NotImplementedError
 
     def kill(self):
-        """End the server as a power cut would."""
+        """Kill the server, as a power cut would."""
         self.process.kill()
         self.process.wait(timeout=30)
 
     def run(self, *command):
-        """Run one of the server's programs to its end, as the server's account; return what it wrote."""
+        """Run a program as the server's account; return its output."""
         result = subprocess.run(
             command,
             stdout=subprocess.PIPE,
@@ -212,11 +207,11 @@ class _Server:
         }
 
     def administered(self):
-        """The URL by which the server is administered."""
+        """The URL for administration."""
         return self.url(self.first_database)
 
     def answers(self):
-        """Return whether the server takes a connection."""
+        """Return whether the server accepts connections."""
         try:
             with self._administration.connect():
                 return True
@@ -224,7 +219,7 @@ class _Server:
             return False
 
     def stop(self):
-        """End the server and take its folder away."""
+        """Stop the server and delete its folder."""
         if self.process is not None:
             self.process.send_signal(self.end)
             self.process.wait(timeout=60)
@@ -238,24 +233,21 @@ class _Server:
 
     @contextmanager
     def filled(self, fill, _folder):
-        """Yield the URL of a new database with what a function of a URL makes in an empty one.
-
-        The function is called once; others are copies of what it made, which take a third of the time.
-        """
+        """Yield the URL of a copy of the database that `fill(url)` fills once; a copy takes a third of the time."""
         with self.copy(self._models.of(fill)) as url:
             yield url
 
     def model_of(self, fill):
-        """Return the model of which `copy` makes copies."""
+        """Return a template for `copy`."""
         raise NotImplementedError
 
     def copy(self, model):
-        """Yield the URL of a new database that is as the model."""
+        """Yield the URL of a copy of a template."""
         raise NotImplementedError
 
     @contextmanager
     def _made(self, statement):
-        """Make a database by a statement; yield its name."""
+        """Create a database by a statement; yield its name."""
         name = _new_name()
         self._administer(statement.format(name=name))
         try:
@@ -265,7 +257,7 @@ class _Server:
 
     @cached_property
     def _administration(self):
-        """Opens a connection each time, but reads the server's capabilities only once."""
+        """An engine without a pool, which reads the server's capabilities only once."""
         return sa.create_engine(
             self.administered(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool
         )
@@ -296,11 +288,11 @@ MARIADB_SETTINGS = {
     "sql-mode": "ANSI_QUOTES,EMPTY_STRING_IS_NULL,HIGH_NOT_PRECEDENCE,IGNORE_SPACE,"
     "NO_BACKSLASH_ESCAPES,NO_UNSIGNED_SUBTRACTION,ONLY_FULL_GROUP_BY,PIPES_AS_CONCAT",
 }
-"""Settings as unlike the usual ones as possible: the service must set what it depends on."""
+"""Unusual settings: the service must set every option that it depends on."""
 
 
 class Postgresql(_Server):
-    """PostgreSQL, the newest that is installed, made as under LANG=C."""
+    """The newest installed PostgreSQL, initialized as under LANG=C."""
 
     resource = "postgresql"
     user = "postgres"
@@ -317,7 +309,7 @@ class Postgresql(_Server):
         self.run(*initdb, "--encoding=SQL_ASCII", "--no-locale")
 
     def start(self, *options):
-        """Start it, with more options of its own."""
+        """Start the server with further options."""
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": self.port,
@@ -332,10 +324,10 @@ class Postgresql(_Server):
         )
 
     def kill(self):
-        """End all of its processes at one moment, as a power cut would.
+        """Kill all server processes at once, as a power cut would.
 
-        Those that outlive the first show each other, and clients, what no standby has: a commit that
-        waits for a standby becomes visible once the process that waits has ended.
+        Processes that outlive the first one would show clients a commit that no standby has: a commit that waits
+        for a standby becomes visible when the waiting process ends.
         """
         self.process.send_signal(signal.SIGSTOP)
         for child in psutil.Process(self.process.pid).children(recursive=True):
@@ -346,7 +338,7 @@ class Postgresql(_Server):
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
     def model_of(self, fill):
-        """A database without connections."""
+        """Return the name of a filled database without connections."""
         name = _new_name()
         self._administer(self.create.format(name=name))
         fill(self.url(name))
@@ -358,12 +350,12 @@ class Postgresql(_Server):
             yield self.url(name)
 
     def administered(self):
-        """Its first database is in SQL_ASCII, without an encoding of its texts."""
+        """The first database has the encoding SQL_ASCII, so the client sets one."""
         return f"{self.url(self.first_database)}?client_encoding=utf8"
 
 
 class Pgbouncer(Postgresql):
-    """A pooler in front of a PostgreSQL server, with few sessions of it."""
+    """PgBouncer in front of a PostgreSQL server, with few sessions."""
 
     resource = "pgbouncer"
     end = signal.SIGTERM
@@ -392,12 +384,12 @@ default_pool_size = {4 if self._mode == "transaction" else 60}
         )
 
     def start(self, *options):
-        """Start it, and wait until it passes on requests."""
+        """Start it, and wait until it forwards requests."""
         self.spawn(program_of("pgbouncer"), *options, str(self.folder / "configuration"))
 
 
 class Standby(Postgresql):
-    """A copy of a PostgreSQL server that follows it."""
+    """A standby of a PostgreSQL server."""
 
     def __init__(self, primary):
         self._primary = primary
@@ -423,10 +415,9 @@ class Mariadb(_Server):
     drop = "DROP DATABASE {name}"
 
     def prepare(self):
-        """Make the data folder, and one for temporary files.
+        """Create the data folder and a folder for temporary files.
 
-        A server that starts removes all temporary tables of its temporary folder, those of another
-        server that works there too.
+        A starting server deletes all temporary tables in its temporary folder, so servers must not share one.
         """
         temporary = self.folder / "temporary"
         temporary.mkdir()
@@ -442,7 +433,7 @@ class Mariadb(_Server):
         )
 
     def start(self, *options):
-        """Start it, with more options of its own."""
+        """Start the server with further options."""
         self.spawn(
             program_of("mariadbd"),
             "--no-defaults",
@@ -492,7 +483,7 @@ class Mariadb(_Server):
 
 
 class GaleraNode(Mariadb):
-    """A node of a Galera cluster on this machine; the first one makes the cluster."""
+    """A node of a Galera cluster on this machine; the first node creates the cluster."""
 
     resource = "galera"
 
@@ -503,7 +494,7 @@ class GaleraNode(Mariadb):
         super().__init__()
 
     def start(self, *options):
-        """Join the cluster that is there, else make it."""
+        """Join the cluster, or create it if no other node runs."""
         peers = [port for port in self._ports if port != self._ports[self._number]]
         alive = any(_is_open(peer) for peer in peers)
         members = ",".join(f"127.0.0.1:{peer}" for peer in peers) if alive else ""
@@ -513,11 +504,10 @@ class GaleraNode(Mariadb):
             "gmcast.listen_addr": f"tcp://127.0.0.1:{port}",
             "ist.recv_addr": f"127.0.0.1:{missed}",
             "gcache.size": "32M",
-            # Longer than a busy machine keeps a node waiting: two nodes that take each other for
-            # dead make no cluster any more.
+            # Longer than any pause on a busy machine: two nodes that suspect each other lose their quorum.
             "evs.suspect_timeout": "PT8S",
             "evs.inactive_timeout": "PT30S",
-            # The cluster's members are named at each start.
+            # Each start names the members of the cluster.
             "pc.recovery": "false",
         }
         super().start(
@@ -537,7 +527,7 @@ class GaleraNode(Mariadb):
         )
 
     def answers(self):
-        """A node answers when it has all that the cluster has; before that it may refuse a statement."""
+        """Return whether the node is synchronized; before that it may refuse statements."""
         try:
             return super().answers() and self.status("wsrep_local_state_comment") == "Synced"
         except sa.exc.DBAPIError:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps quick tests on what every machine has: no other program, no other host.
+"""Isolates quick tests from other programs and hosts.
 
-Python calls an audit hook before it starts a program or connects. A violation raises an error there, and fails the
-test in the end, whatever handled the error. Programs that a test starts find no other programs: `PATH` has the
-short list and what the test requests.
+An audit hook checks each start of a program and each connection. A violation raises an error at once, and fails the
+test at its end even if the error was handled. `PATH` contains only a short list of programs and the requested
+resources, so started programs are restricted too.
 """
 
 import ipaddress
@@ -18,18 +18,18 @@ import pytest
 from tests.resources import RESOURCES, Running, link_programs, requested_by
 
 PROGRAMS = ("cat", "cp", "env", "false", "sed", "sh", "sleep", "touch", "true", "wc")
-"""Every Debian has these, and so has every other Unix."""
+"""Programs that every Unix has."""
 
 _LAUNCHES = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn")
 _LOCAL_HOSTS = ("", "localhost")
 
 
 class ForbiddenError(Exception):
-    """A quick test started a program, or connected to a host, that not every machine has."""
+    """A quick test started a forbidden program, or connected to another host."""
 
 
 class Isolation:
-    """A plugin of pytest for the quick tier.
+    """A pytest plugin for the quick tier.
 
     Attributes:
         violations: Violations of the running test.
@@ -46,7 +46,7 @@ class Isolation:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> object:
-        """Restrict what a test starts to what it requests."""
+        """Restrict the programs that a test may start."""
         usual = os.environ["PATH"]
         requested = sorted(requested_by(item))
         folders = [
@@ -62,7 +62,7 @@ class Isolation:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> object:
-        """Fail the test if it did what it must not."""
+        """Fail the test after a violation."""
         result = yield
         violations, self.violations = self.violations, []
         if violations:
@@ -85,7 +85,7 @@ class Isolation:
 
     def _is_allowed(self, program: str) -> bool:
         path = Path(program)
-        # Programs that tests wrote are in the temporary folder.
+        # Tests write programs into the temporary folder.
         if path.parent == self._own or path.is_relative_to(self._temporary):
             return True
         requested = Running.requested or frozenset()

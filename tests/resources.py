@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Software of the machine that only some tests need: a test requests each by a fixture of its name.
+"""Software that only some tests need: a test requests each resource by the fixture of its name.
 
-Requests of fixtures decide in which tier a test runs, whether it can run on this machine, and which programs it
-may start. `needs` requests one for a parameter. A test that starts a server without requesting it fails.
+The requested fixtures decide the tier of a test, whether it can run on this machine, and the programs that it may
+start. The mark `needs` requests resources for a parameter. A test that starts a server without a request fails.
 """
 
 import os
@@ -19,7 +19,7 @@ import pytest
 from tests.paths import ROOT
 
 MISSING = "missing: "
-"""The beginning of the reason of a skip that another machine would not have."""
+"""Prefix of the reason of a skip for missing software."""
 
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
 
@@ -29,7 +29,7 @@ class MissingResourceError(Exception):
 
 
 class UndeclaredResourceError(Exception):
-    """A test starts software whose fixture it does not request."""
+    """A test started software without requesting its fixture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Resource:
     """Software of the machine.
 
     Attributes:
-        package: The package of Debian that has it.
-        programs: Names of the programs that are looked up, and that a test may start.
-        files: Patterns of files that must be there, below the root.
-        condition: Raises `MissingResourceError` unless the machine can run it; None without more conditions.
-        in_quick_tier: Whether the quick tier runs the tests that request it.
+        package: Its Debian packages.
+        programs: Programs that must be installed, and that a test may start.
+        files: Patterns of files that must exist, relative to the root.
+        condition: Raises `MissingResourceError` if the machine cannot run it; None for no further condition.
+        in_quick_tier: Whether the quick tier runs tests that request it.
     """
 
     package: str
@@ -51,7 +51,7 @@ class Resource:
     in_quick_tier: bool = False
 
     def look_up(self) -> None:
-        """Raise `MissingResourceError` unless all of it is installed."""
+        """Raise `MissingResourceError` if a part is not installed."""
         lacking = [name for name in self.programs if shutil.which(name, path=_PATH) is None]
         lacking += [pattern for pattern in self.files if not any(Path("/").glob(pattern))]
         if lacking:
@@ -66,7 +66,7 @@ def _require_history() -> None:
 
 
 def _require_peer() -> None:
-    # Imported late: `environments` reports what it cannot install by this module.
+    # Imported here, because `environments` imports this module.
     from tests.environments import peer_programs
 
     peer_programs()
@@ -91,7 +91,7 @@ RESOURCES = {
     ),
     "git": _quick("git", ("git",)),
     "history": _quick("git", ("git",), condition=_require_history),
-    # Keystone, and below openstack-placement: packages that `environments.py` installs.
+    # `environments.py` installs the packages of Keystone and of `peer`, openstack-placement.
     "keystone": Resource("python3-venv"),
     "logrotate": Resource("logrotate", ("logrotate",)),
     "mariadb": Resource("mariadb-server", ("mariadbd", "mariadb-install-db", "mariadb-dump")),
@@ -112,7 +112,7 @@ RESOURCES = {
 
 
 class Running:
-    """The test that runs now, if one does.
+    """The running test.
 
     Attributes:
         requested: The resources that it requests; None outside of tests, as in the benchmark.
@@ -131,7 +131,7 @@ def _look_up(name: str) -> str:
 
 
 def require(name: str) -> None:
-    """Raise an error if a resource is not installed, or if the test that runs does not request it."""
+    """Raise an error if a resource is not installed, or if the running test does not request it."""
     if Running.requested is not None and name not in Running.requested:
         raise UndeclaredResourceError(
             f"request the fixture {name!r}, or mark a parameter needs({name!r})"
@@ -141,7 +141,7 @@ def require(name: str) -> None:
 
 
 def program_of(name: str) -> str:
-    """Return the path of a program, wherever systems keep those of servers."""
+    """Return the path of a program, also from the folders of system programs."""
     path = shutil.which(name, path=_PATH)
     if path is None:
         raise MissingResourceError(name)
@@ -149,7 +149,7 @@ def program_of(name: str) -> str:
 
 
 def needs(*names: str) -> pytest.MarkDecorator:
-    """Return the mark of a parameter with which a test needs resources."""
+    """Return the mark of a parameter that needs resources."""
     return pytest.mark.needs(*names)
 
 
@@ -159,14 +159,14 @@ def requested_by(item: pytest.Item) -> frozenset[str]:
 
 
 def request_marked(item: pytest.Item) -> None:
-    """Add to a test, before its own fixtures, those that marks of its parameters name."""
+    """Prepend the resources of the marks `needs` to the fixtures of a test."""
     marked = {name for mark in item.iter_markers("needs") for name in mark.args}
     if isinstance(item, pytest.Function) and marked:
         item.fixturenames = [*sorted(marked), *item.fixturenames]
 
 
 def in_quick_tier(item: pytest.Item) -> bool:
-    """Return whether the quick tier has all that a test requests."""
+    """Return whether the quick tier has all resources that a test requests."""
     return all(RESOURCES[name].in_quick_tier for name in requested_by(item))
 
 
@@ -181,11 +181,11 @@ def _fixture_of(name: str) -> object:
 
 FIXTURES = ModuleType("resource_fixtures")
 vars(FIXTURES).update({name: _fixture_of(name) for name in RESOURCES})
-"""A plugin of pytest with a fixture for each resource."""
+"""A pytest plugin with a fixture for each resource."""
 
 
 def link_programs(programs: Iterable[str], folder: Path) -> str:
-    """Return the path of a folder with links to programs; made if it is missing."""
+    """Link programs into a folder, which is created if necessary; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     for program in programs:
         link = folder / program

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers as processes of their own: started, awaited, stopped."""
+"""Server processes: start, readiness, stop."""
 
 import os
 import re
@@ -18,44 +18,44 @@ from tests.ports import free_port
 from treeclaim.server.processes.children import LOADER_NAME, WORKER_NAME
 
 TREECLAIM = (sys.executable, "-m", "treeclaim")
-"""The command, from the code that the tests import."""
+"""The command, run from the code that the tests import."""
 
 START_SECONDS = 180
 _FIRST_ANSWER_SECONDS = 600
-"""A million providers are loaded before the first answer, maybe on a busy machine."""
+"""Enough to load a million providers on a busy machine."""
 
 _STOP_SECONDS = 90
-"""Longer than the recipes of other servers wait for their workers before they kill them."""
+"""Longer than other web servers wait for their workers before they kill them."""
 _POLL_SECONDS = 0.05
 
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For clients of what is not encrypted: to read all certificates takes longer than most requests."""
+"""For clients without TLS: reading all certificates takes longer than most requests."""
 
 
 class NoAnswerError(Exception):
-    """Something did not happen in time; the message gives the reason and the server's output."""
+    """A condition did not become true in time; the message has the reason and the server's output."""
 
 
 def usual_environment(folder, **more):
-    """The environment of a process that must not see the configuration of the user."""
+    """Return an environment without the configuration of the user."""
     wanted = ("PATH", "PYTHONPATH", authorities.VARIABLE)
     kept = {name: os.environ[name] for name in wanted if name in os.environ}
     fixed = {
         "HOME": str(folder),
         "LANG": "C.UTF-8",
         "COLUMNS": "200",
-        # It would be one process more, and services of several tests would want one address.
+        # An admin listener costs a process, and all services would use the same default address.
         "OS_TREECLAIM__ADMIN_LISTEN": "",
     }
     return kept | fixed | more
 
 
 def command_environment(folder, database=None, **more):
-    """The environment of a `treeclaim` command without configuration files and authentication.
+    """Return the environment of a `treeclaim` command without configuration files and authentication.
 
     Args:
-        folder: Home directory, where no configuration is.
-        database: URL of its database; without one, an SQLite file in the folder.
+        folder: Home directory, without a configuration.
+        database: URL of the database; by default an SQLite file in the folder.
         more: Further variables.
     """
     fixed = {
@@ -67,14 +67,14 @@ def command_environment(folder, database=None, **more):
 
 
 def service_environment(folder, database=None, **more):
-    """The environment of a service that makes its schema at its start."""
+    """Return the environment of a service that creates its schema at the start."""
     return command_environment(
         folder, database, **{"OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true"} | more
     )
 
 
 def eventually(condition, what="the condition", seconds=START_SECONDS, pause=_POLL_SECONDS):
-    """Wait until a condition gives something true, and return that."""
+    """Wait until `condition()` returns a true value; return the value."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > deadline:
@@ -87,22 +87,22 @@ class Server:
     """A server process that writes to a log file.
 
     Attributes:
-        process: The process, None while it is stopped.
-        log: The file with all that it wrote.
-        admin_url: Where its admin listener is, if it has one.
+        process: The process; None while it is stopped.
+        log: The file with its output.
+        admin_url: URL of its admin listener; None without one.
     """
 
     def __init__(self, command, environment, log, is_ready):
-        """Describe a server; `is_ready` checks whether it answers."""
+        """Describe a server; `is_ready()` returns whether it answers."""
         self.process = None
         self.log = log
         self.admin_url = None
-        self._command = [str(one) for one in command]
+        self._command = list(map(str, command))
         self._environment = environment
         self._is_ready = is_ready
 
     def start(self):
-        """Start it, and wait until it answers."""
+        """Start the process, and wait until the server answers."""
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 self._command,
@@ -120,7 +120,7 @@ class Server:
     def _ready_or_dead(self):
         if self.process.poll() is not None:
             raise NoAnswerError(f"{self._command}: ended\n{self.log.read_text()}")
-        # If it has ended by now, it was another server that answered.
+        # If the process has ended, another server gave the answer.
         return self._is_ready() and self.process.poll() is None
 
     def send(self, number):
@@ -128,7 +128,7 @@ class Server:
         self.process.send_signal(number)
 
     def stop(self, number=signal.SIGTERM):
-        """Stop it, and return its exit status."""
+        """Stop the process; return its exit status."""
         if self.process is None:
             return None
         if self.process.poll() is None:
@@ -141,7 +141,7 @@ class Server:
             self.process = None
 
     def ask(self, path):
-        """Return status and text of a page of the admin listener; None while there is no response."""
+        """Return status and text of a path of the admin listener; None without a response."""
         with suppress(httpx.TransportError):
             answer = httpx.get(self.admin_url + path, timeout=30)
             return answer.status_code, answer.text
@@ -153,7 +153,7 @@ class Server:
         return float(re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1])
 
     def await_status(self, path, status):
-        """Return the text of a page of the admin listener once it has a status."""
+        """Wait until a path of the admin listener has a status; return its text."""
         return eventually(
             lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
             f"{path} answers {status}",
@@ -165,15 +165,15 @@ class Service(Server):
 
     Args:
         environment: Environment of the process.
-        folder: Where the log is, and where it runs.
+        folder: Working directory, with the log.
         options: Options of the command.
-        url: Where it is to listen; without one, a free port of this machine.
-        prefix: A program that runs the command, and its arguments.
-        is_awaited: Whether its start ends with its first answer.
-        how: Options of httpx's clients for probing whether the service runs.
+        url: Address to listen on; by default a free loopback port.
+        prefix: A program and its arguments that run the command.
+        is_awaited: Whether `start` waits for the first answer.
+        how: Options of the httpx client that probes the service.
 
     Attributes:
-        url: Where it is.
+        url: URL of the service.
     """
 
     def __init__(self, environment, folder, *options, url=None, prefix=(), is_awaited=True, **how):
@@ -185,7 +185,7 @@ class Service(Server):
         self.admin_url = f"http://{environment.get('OS_TREECLAIM__ADMIN_LISTEN')}"
 
     def processes(self, *names):
-        """Return its processes with some names."""
+        """Return the child processes with these names."""
         processes = []
         for child in psutil.Process(self.process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
@@ -194,7 +194,7 @@ class Service(Server):
         return processes
 
     def workers(self):
-        """Return the processes that answer requests, without those that they fork for long questions."""
+        """Return the workers, without the children that they fork for long searches."""
         workers = set()
         for worker in self.processes(WORKER_NAME):
             with suppress(psutil.NoSuchProcess):
@@ -203,9 +203,9 @@ class Service(Server):
         return workers
 
     def await_workers(self, number, former=()):
-        """Wait until a single generation serves, with so many workers, none of them a former one; return them.
+        """Wait until a single generation serves with `number` workers, none of them in `former`; return the workers.
 
-        A generation serves when its admin listener answers too; one that loses a worker before then ends.
+        A generation serves once its admin listener answers; a generation that loses a worker earlier ends.
         """
 
         def new_workers():
@@ -226,11 +226,11 @@ class Service(Server):
 
     def _serves(self, loader):
         line = re.compile(rf" {loader.pid} INFO .*Serving at ".encode())
-        # A test may write the log to a file of its own beside the usual one, and rotate it.
+        # A test may also log to another file, and rotate it.
         return any(line.search(log.read_bytes()) for log in self.log.parent.rglob("*.log*"))
 
     def await_process(self, name):
-        """Return its first process with a name, once there is one."""
+        """Wait for a child process with a name; return it."""
         return eventually(lambda: self.processes(name), f"there is {name}")[0]
 
 
@@ -240,7 +240,7 @@ def running(command, environment, log, is_ready):
 
 
 def serving(*arguments, **options):
-    """Run a `Service` for a block; the arguments are its own."""
+    """Run a `Service` for a block, with its arguments."""
     return _started(Service(*arguments, **options))
 
 
@@ -254,7 +254,7 @@ def _started(server):
 
 
 def answers(url, **options):
-    """Return a function that checks whether a URL is answered at all."""
+    """Return a function that checks whether a URL answers."""
     verify = options.pop("verify", NO_CERTIFICATES)
 
     def ask():

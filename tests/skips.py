@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons for which tests may be skipped; any other skip fails a run."""
+"""Allowed reasons of skips; any other skip fails the run."""
 
 from tests.resources import MISSING
 
@@ -14,11 +14,11 @@ REASONS = (
 
 
 def why_not_allowed(reason: str, *, may_lack: bool) -> str:
-    """Return why a skip fails the run; empty if it may be.
+    """Return why a skip fails the run; empty if it is allowed.
 
     Args:
         reason: Reason of the skip.
-        may_lack: Whether the machine may lack what tests request.
+        may_lack: Whether requested software may be missing.
     """
     if reason.startswith(MISSING):
         return "" if may_lack else f"this machine lacks what the test needs: {reason}"

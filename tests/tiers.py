@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tiers of the suite: which tests each runs, and how many examples its properties try.
+"""The tiers of the suite: their tests, and the number of examples of their properties.
 
-`quick` needs Python alone. `ci` adds tests marked `slow` and those that request software of the machine. `all` adds
-the tests marked `long`.
+`quick` needs only Python. `ci` adds tests that are marked `slow` or request software of the machine. `all` adds tests
+marked `long`.
 """
 
 import os
@@ -12,19 +12,19 @@ from hypothesis import HealthCheck, settings
 TIERS = ("quick", "ci", "all")
 
 _EXAMPLES = {"quick": 25, "ci": 100, "all": 400}
-"""Examples of a property that sets no number of its own."""
+"""Examples of a property without its own number."""
 
 _WORLDS = {"quick": "6", "ci": "25"}
-"""Examples of the properties of random worlds, which set their own usual numbers.
+"""Examples of properties of random worlds; in the tier `all`, each property has its own number.
 
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment has each of them try N worlds.
+The environment variable TREECLAIM_PROPERTY_EXAMPLES overrides the number.
 """
 
 
 def load_profile(tier: str) -> None:
-    """Have properties try as many examples as a tier does.
+    """Set the number of examples of a tier.
 
-    No example has a deadline: how long it takes depends more on the machine than on the service.
+    Examples have no deadline, because their duration depends mostly on the machine.
     """
     settings.register_profile(tier, deadline=None, max_examples=_EXAMPLES[tier])
     settings.load_profile(tier)
@@ -33,17 +33,17 @@ def load_profile(tier: str) -> None:
 
 
 def examples(usual: int) -> int:
-    """Return how many examples a property tries whose `ci` run tries so many."""
+    """Scale the number of examples of the tier `ci` to the present tier."""
     return max(1, usual * settings.default.max_examples // _EXAMPLES["ci"])
 
 
 def count_worlds(usual: int) -> int:
-    """Return how many random worlds a property tries whose usual number is this."""
+    """Return the number of random worlds for a property with this usual number."""
     return int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", usual))
 
 
 def many_worlds(usual: int, share: int = 1) -> settings:
-    """Return settings that try this share of the worlds, however large they are and however long they take."""
+    """Return settings for the worlds divided by `share`, without limits of size and time."""
     return settings(
         max_examples=max(count_worlds(usual) // share, 1),
         deadline=None,
