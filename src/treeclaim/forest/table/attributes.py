@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of rows, as columns (contract page 102, section 1).
+"""Attributes of rows as columns (contract page 102, section 1).
 
-Each attribute name in use has a column, which holds only the rows with that attribute. A cloud without
-attributes therefore pays nothing. Rows are only added at the end, as everywhere in a table.
+Each attribute name in use has a column, which holds only the rows with that attribute. A cloud
+without attributes therefore pays nothing. Rows are only appended, as everywhere in a table.
 """
 
 from collections.abc import Sequence
@@ -22,26 +22,25 @@ Kinds = npt.NDArray[np.uint8]
 """Types of values: those of `AttributeKind`, and `ABSENT`."""
 
 ABSENT = 0
-"""Stands for the type of what a row has not."""
+"""The type of a missing value."""
 
 _FEW = 8
-"""If this many times as many rows have an attribute as are filtered, the filtered ones are searched for."""
+"""Rows with an attribute for each sought row, above which the sought rows are bisected."""
 
 
 def _value(kind: int, number: int, texts: Sequence[str]) -> AttributeValue:
-    """Return the value that stands in columns."""
     if kind == AttributeKind.TEXT:
         return texts[number]
     return bool(number) if kind == AttributeKind.BOOL else number
 
 
 class _Column:
-    """The values of one attribute by row; dead rows are among them.
+    """The values of one attribute by row, dead rows included.
 
     Attributes:
         rows: Rows with the attribute, ascending.
         kinds: Types of the values.
-        values: Integers; 0 and 1 for bools; for texts, their indices among the texts.
+        values: Integers; 0 and 1 for bools; for texts, their index in `AttributeColumns.texts`.
     """
 
     __slots__ = ("kinds", "rows", "values")
@@ -52,13 +51,12 @@ class _Column:
         self.values = Column(np.int64)
 
     def extend(self, rows: Rows, kinds: Kinds, values: Integers) -> None:
-        """Append rows, each with the kind and value that it has."""
         self.rows.extend(rows)
         self.kinds.extend(kinds)
         self.values.extend(values)
 
     def at(self, rows: Rows) -> tuple[Kinds, Integers]:
-        """Return kinds and values of some rows in any order, `ABSENT` and 0 for those without."""
+        """Return kinds and values of rows in any order, `ABSENT` and 0 for rows without the attribute."""
         having = self.rows.values
         if len(rows) * _FEW < len(having):
             where = search(having, rows)
@@ -82,14 +80,14 @@ class AttributeColumns:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no row has or had any."""
+        """Return whether no row ever had an attribute."""
         return not self._columns
 
     def at(self, name: str, rows: Rows) -> tuple[Kinds, Integers]:
-        """Return the kinds and values that some rows in any order have of an attribute.
+        """Return the kinds and values of an attribute for rows in any order.
 
-        A value is an integer: 0 or 1 for a bool, for a text its index in `texts`. Rows without the attribute
-        have the kind `ABSENT` and the value 0.
+        A value is an integer: 0 or 1 for a bool, for a text its index in `texts`. Rows without the
+        attribute have the kind `ABSENT` and the value 0.
         """
         column = self._columns.get(name)
         if column is None:
@@ -97,7 +95,7 @@ class AttributeColumns:
         return column.at(rows)
 
     def range_of(self, name: str, alive: Mask) -> tuple[int, int] | None:
-        """Return the least and the greatest integer that any living row has of an attribute."""
+        """Return the least and the greatest integer of an attribute in living rows; None if there is none."""
         column = self._columns.get(name)
         if column is None:
             return None
@@ -107,17 +105,17 @@ class AttributeColumns:
 
     @property
     def texts(self) -> Sequence[str]:
-        """Return the texts that rows have or had, each once."""
+        """Return all texts that rows ever had, each once."""
         return self._texts
 
     def code_of(self, text: str) -> int:
-        """Return where a text is among them, -1 if it is not."""
+        """Return the index of a text in `texts`, -1 if it is missing."""
         return self._codes.get(text, -1)
 
     def of_rows(
         self, rows: Rows, names_of_rows: Sequence[tuple[str, ...]]
     ) -> list[dict[str, AttributeValue]]:
-        """Return the attributes of each of some rows, given the names of each; each by name."""
+        """Return the attributes of each row by name, given the names of each."""
         by_row: list[dict[str, AttributeValue]] = [{} for _ in names_of_rows]
         if self.is_empty:
             return by_row
@@ -130,7 +128,7 @@ class AttributeColumns:
         return by_row
 
     def append(self, first: int, attributes_of_rows: Sequence[Attributes]) -> None:
-        """Take the attributes of rows from `first` on, which is beyond all rows there are."""
+        """Append the attributes of new rows from `first` on."""
         pairs: dict[str, list[tuple[int, AttributeValue]]] = {}
         for row, attributes in enumerate(attributes_of_rows, first):
             for name, value in attributes.items():
@@ -144,13 +142,13 @@ class AttributeColumns:
             )
 
     def gather(self, name: str, rows: Rows, source: "AttributeColumns", source_rows: Rows) -> None:
-        """Add copies of what rows of a source have of an attribute.
+        """Append copies of an attribute of rows of a source.
 
         Args:
-            name: The name of the attribute, which all of them have.
-            rows: The new rows, ascending, beyond all rows there are.
-            source: These or other attributes.
-            source_rows: The row there of each of the new rows.
+            name: The name of the attribute, which all of these rows have.
+            rows: The new rows, ascending.
+            source: This table's attributes or those of another table.
+            source_rows: The row in the source of each new row.
         """
         kinds, values = source.at(name, source_rows)
         if source is not self:
@@ -161,9 +159,9 @@ class AttributeColumns:
         self._grow(name, rows, kinds, values)
 
     def begin_with(self, columns: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:
-        """Take the attributes of all rows, before any other; return the names of each row.
+        """Load the attributes of all rows into empty columns; return the names of each row.
 
-        Attributes of providers without a row are none.
+        Attributes of providers without a row are skipped.
         """
         if not len(columns.provider_id):
             return [()] * len(layout.provider)
@@ -195,7 +193,6 @@ class AttributeColumns:
         self._columns.setdefault(name, _Column()).extend(rows, kinds, values)
 
     def _number(self, value: AttributeValue) -> int:
-        """Return what stands for a value among those of its type."""
         if not isinstance(value, str):
             return int(value)
         code = self._codes.setdefault(value, len(self._texts))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All inventories of one resource class as columns: what is there, what fits, and how that is written."""
+"""Inventories of one resource class as columns."""
 
 import copy
 from collections.abc import Sequence
@@ -22,28 +22,26 @@ from treeclaim.model.request import STRICT, Leniency
 from treeclaim.model.whole import InventoryColumns, Numbers
 
 MOST_WRITES_KNOWN = 4096
-"""Inventories of a class that were written, which are remembered by their numbers; a follower
-that is further behind reads all."""
+"""Writes to a class that are remembered by index; readers that are further behind read all."""
 
 _COPIED = (*AMOUNTS, "used", "free", "modified_at", "consumed", "pattern")
 """All columns but that of rows."""
 
 _GREATEST_FREE = 2**62
 NEVER_FREE = -(2**62)
-"""The free amount of an inventory of a dead row: nothing ever fits there again."""
+"""The free amount of an inventory of a dead row, where nothing fits."""
 
 _LEAST_UNSURE = 2**61
-"""From here on `free` may have been cut off; only an allocation ratio beyond all reason gets here.
-"""
+"""From here on `free` may be clipped; only absurd allocation ratios get here."""
 
 Indices = Rows | slice
-"""A choice of inventories of a class."""
+"""Indices of inventories of a class."""
 
 
 class UnitLimits:
     """The strictest min_unit, max_unit and step_size that a column ever held.
 
-    Most classes have the same limits everywhere; a search then skips the comparison.
+    Most classes have the same limits everywhere, so a search can skip the comparison.
     """
 
     __slots__ = ("_greatest_min", "_least_max", "_step")
@@ -54,7 +52,7 @@ class UnitLimits:
         self._step = 1
 
     def note(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
-        """Take the limits of some inventories into account, of one at least."""
+        """Tighten the limits by those of at least one inventory."""
         self._greatest_min = max(self._greatest_min, int(least.max()))
         self._least_max = min(self._least_max, int(most.min()))
         distinct_steps = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
@@ -62,21 +60,21 @@ class UnitLimits:
         self._step = min(lcm(self._step, *distinct_steps.tolist()), MAXIMUM_INTEGER + 1)
 
     def admit_everywhere(self, amount: int) -> bool:
-        """Return whether no inventory refuses an amount but for its free room."""
+        """Return whether the units of every inventory admit an amount."""
         return self._greatest_min <= amount <= self._least_max and amount % self._step == 0
 
 
 class ClassInventories:
     """The inventories of one resource class as columns, in order of provider row.
 
-    Inventories are added at the end, and written over where they are.
+    Inventories are appended, and overwritten in place.
 
-    The column `free` (int64 units: truncated capacity minus used) is maintained because every
-    search compares with it. For whole amounts that comparison equals the one with the unrounded
-    capacity (contract page 70, section 1). Inventories of dead rows remain, with nothing free.
+    The column `free` (int64 units: truncated capacity minus used) is maintained because every search
+    compares with it. For whole amounts that comparison equals the one with the unrounded capacity
+    (contract page 70, section 1). Inventories of dead rows remain, with `NEVER_FREE` units.
 
-    The column `used` includes the units that other inventories consume, which are also in `consumed`. The
-    number in `pattern` identifies the consumption of the inventory itself (`consumption.py`).
+    The column `used` includes the units that other inventories consume, which are also in `consumed`.
+    The number in `pattern` identifies the consumption of the inventory itself (`consumption.py`).
     """
 
     __slots__ = (
@@ -111,9 +109,9 @@ class ClassInventories:
         self.consumed = Column(np.int64)
         self.pattern = Column(np.int32)
         self.written: RecentEntries[int] | None = RecentEntries(MOST_WRITES_KNOWN)
-        """The indices that were written lately; None for a copy, which has no followers."""
+        """Indices of recent writes; None for a copy, which nobody follows."""
         self.refreshed = 0
-        """Return how many of these writes may have changed more than the used amount."""
+        """Number of writes that may have changed more than the used amount."""
         self._limits = UnitLimits()
 
     def __len__(self) -> int:
@@ -121,11 +119,11 @@ class ClassInventories:
         return len(self.row)
 
     def index_of(self, row: int) -> int:
-        """Return the index of the inventory of a row that has one; rows ascend with the indices."""
+        """Return the index of a row's inventory, which must exist."""
         return int(search_ascending(self.row.values, row))
 
     def allocated(self, index: int) -> int:
-        """Return what is used of an inventory, less what others consume."""
+        """Return the used units of an inventory without the consumption by others."""
         return int(self.used.values[index] - self.consumed.values[index])
 
     def inventory(self, index: int) -> Inventory:
@@ -140,14 +138,14 @@ class ClassInventories:
         )
 
     def whole_capacity(self, index: int) -> int:
-        """Return the capacity of an inventory truncated toward zero, as it is shown to clients."""
+        """Return the capacity of an inventory truncated toward zero, as clients see it."""
         units = self.total.values.item(index) - self.reserved.values.item(index)
         return int(units * self.allocation_ratio.values.item(index))
 
     def fits(self, indices: Indices, amount: int, leniency: Leniency = STRICT) -> Mask:
-        """Return for some inventories whether this amount fits (contract page 90, section 3.1).
+        """Return which inventories have room for an amount (contract page 90, section 3.1).
 
-        An amount above the storage range fits nowhere, as no max_unit can admit it.
+        An amount above the storage range fits nowhere, as no max_unit admits it.
         """
         least = NEVER_FREE + 1 if leniency.ignore_capacity else min(amount, _LEAST_UNSURE)
         fits: Mask = self.free.values[indices] >= least
@@ -159,7 +157,7 @@ class ClassInventories:
         return fits
 
     def _compare_exactly(self, indices: Indices, amount: int, fits: Mask) -> None:
-        """Compare an amount with what is free where that is more than the column can hold."""
+        """Compare an amount with free units that exceed the range of the column."""
         numbers = np.arange(len(self))[indices]
         for at in np.flatnonzero(fits).tolist():
             index = int(numbers[at])
@@ -167,20 +165,20 @@ class ClassInventories:
             fits[at] = free >= amount
 
     def admits(self, indices: Indices, amount: int) -> Mask:
-        """Return for some inventories whether this amount fits as soon as so much is free."""
+        """Return which inventories have units that admit an amount, whatever is free."""
         admits: Mask = self.min_unit.values[indices] <= amount
         if not self._limits.admit_everywhere(amount):
             admits &= self.max_unit.values[indices] >= amount
-            # An amount may have more digits than an integer of numpy.
+            # An amount may exceed the integers of numpy.
             admits &= min(amount, MAXIMUM_INTEGER) % self.step_size.values[indices] == 0
         return admits
 
     def gives(self, indices: Indices, amount: int) -> Mask:
-        """Return for some inventories whether any part of an amount fits, from 1 to all of it."""
+        """Return which inventories can give a part of an amount, from 1 to all of it."""
         step = self.step_size.values[indices].astype(np.int64)
         least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
         most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
-        # An amount may have more digits than an inventory can hold.
+        # An amount may exceed the integers of numpy.
         gives: Mask = np.minimum(most, min(amount, MAXIMUM_INTEGER)) // step * step >= least
         return gives
 
@@ -190,10 +188,10 @@ class ClassInventories:
         return indices
 
     def indices_of(self, rows: Rows) -> tuple[Mask, Rows]:
-        """Return which of some rows have an inventory here, and the indices of these.
+        """Return which rows have an inventory, and the indices of these inventories.
 
         Returns:
-            One truth value for each row, and the indices of the inventories of those that have one, int64.
+            A truth value for each row, and one int64 index for each true value.
         """
         if len(rows) == len(self) and (self.row.values == rows).all():
             return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
@@ -203,9 +201,9 @@ class ClassInventories:
         return has, indices[has]
 
     def among(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Return the positions, in ascending rows, of those with an inventory, and the indices of these inventories.
+        """Return the positions of ascending rows that have an inventory, and the inventories' indices.
 
-        The time is that of the shorter of the two lists.
+        The time grows with the shorter of the two lists.
         """
         if len(rows) <= len(self):
             has, indices = self.indices_of(rows)
@@ -216,7 +214,7 @@ class ClassInventories:
         return at[is_there], np.flatnonzero(is_there)
 
     def room(self, indices: Rows) -> npt.NDArray[np.int64]:
-        """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
+        """Return the most that one candidate may take: min(free, max_unit), int64 units."""
         room: npt.NDArray[np.int64] = np.minimum(
             self.free.values[indices], self.max_unit.values[indices]
         )
@@ -225,7 +223,7 @@ class ClassInventories:
     # -- what is written ---------------------------------------------------------------------
 
     def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
-        """Append the inventories of ascending rows, all beyond the rows there are."""
+        """Append the inventories of new ascending rows."""
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
         ascending(self.row.values)
@@ -238,7 +236,7 @@ class ClassInventories:
         self._note_limits(slice(len(self) - len(rows), None))
 
     def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
-        """Take the first inventories, of ascending rows, out of columns."""
+        """Load the first inventories, of ascending rows, from columns."""
         self.row.extend(ascending(rows))
         for name in (*AMOUNTS, "used", "modified_at"):
             getattr(self, name).extend(getattr(columns, name)[which])
@@ -247,7 +245,6 @@ class ClassInventories:
         self._note_limits(slice(None))
 
     def _note_limits(self, indices: slice) -> None:
-        """Take the limits of some inventories into account, of one at least."""
         self._limits.note(
             self.min_unit.values[indices],
             self.max_unit.values[indices],
@@ -255,7 +252,6 @@ class ClassInventories:
         )
 
     def _consume_nothing(self, count: int) -> None:
-        """Write for this many new inventories that neither they nor others consume anything."""
         self.consumed.extend(np.zeros(count, dtype=np.int64))
         self.pattern.extend(np.zeros(count, dtype=np.int32))
 
@@ -263,9 +259,9 @@ class ClassInventories:
         """Append copies of the inventories of a source's rows, which all have one.
 
         Args:
-            rows: The new rows, ascending, beyond all rows there are.
-            source: These or other inventories.
-            source_rows: The row there of each of the new rows.
+            rows: The new rows, ascending.
+            source: These inventories or those of another table.
+            source_rows: The row in the source of each new row.
         """
         indices = search_ascending(source.row.values, source_rows)
         for name in _COPIED:
@@ -275,12 +271,12 @@ class ClassInventories:
             self._note_limits(slice(len(self) - len(rows), None))
 
     def make_room(self, count: int) -> None:
-        """Make room for this many inventories in total."""
+        """Reserve capacity for this many inventories in total."""
         for name in ("row", *_COPIED):
             getattr(self, name).make_room(count)
 
     def refresh(self, index: int, record: InventoryRecord) -> None:
-        """Write new amounts over an inventory."""
+        """Overwrite the amounts of an inventory."""
         inventory = record.inventory
         for name in AMOUNTS:
             getattr(self, name).values[index] = getattr(inventory, name)
@@ -293,11 +289,11 @@ class ClassInventories:
             self.written.note([index])
 
     def use_each(self, indices: Rows, amounts: Integers) -> None:
-        """Add units to the usage of some inventories; negative units subtract.
+        """Add units to the usage of inventories.
 
         Args:
-            indices: Indices of inventories, unique, int64.
-            amounts: Units, int64, of the same shape.
+            indices: Unique indices, int64.
+            amounts: Units, int64, of the same shape; negative ones subtract.
         """
         self.used.values[indices] += amounts
         self.free.values[indices] = self._free(indices)
@@ -305,7 +301,7 @@ class ClassInventories:
             self.written.note(indices.tolist())
 
     def capacity(self, indices: Indices) -> Integers:
-        """Return the truncated capacities of some inventories, in which none of dead rows has a meaning."""
+        """Return truncated capacities, which are meaningless for dead rows."""
         units = self.total.values[indices] - self.reserved.values[indices]
         capacity: Integers = np.clip(
             units * self.allocation_ratio.values[indices], -_GREATEST_FREE, _GREATEST_FREE
@@ -313,30 +309,29 @@ class ClassInventories:
         return capacity
 
     def _free(self, indices: Indices) -> Integers:
-        """Compute the free amounts of some inventories."""
         used = self.used.values[indices]
         free: Integers = np.maximum(self.capacity(indices) - used, NEVER_FREE + 1)
         return free
 
     def bury(self, rows: Rows) -> None:
-        """Mark the inventories of some rows as those of dead ones: nothing ever fits there again."""
+        """Mark the inventories of these rows as dead: nothing fits there any more."""
         self.free.values[self.indices_of(rows)[1]] = NEVER_FREE
 
     def copied(self) -> "ClassInventories":
-        """Return the same columns, of which some are to be replaced before they are written."""
+        """Return a shallow copy, whose columns must be replaced before they are written."""
         columns = copy.copy(self)
         columns.written = None
         return columns
 
     def changeable(self) -> "ClassInventories":
-        """Return the same columns, with a copy of what is used and free that may be written."""
+        """Return a copy in which used and free units may be written."""
         columns = self.copied()
         columns.used = Column.of(self.used.values)
         columns.free = Column.of(self.free.values)
         return columns
 
     def without_units(self) -> "ClassInventories":
-        """Return the same columns as if any amount were allowed that is free."""
+        """Return a copy in which any free amount is admitted."""
         columns = self.copied()
         ones = np.ones(len(self), dtype=np.int32)
         columns.min_unit = columns.step_size = Column.of(ones)
@@ -345,7 +340,7 @@ class ClassInventories:
         return columns
 
     def emptied(self) -> "ClassInventories":
-        """Return the same inventories as if nothing were allocated."""
+        """Return a copy in which nothing is allocated."""
         columns = self.copied()
         is_dead = self.free.values == NEVER_FREE
         columns.free = Column.of(np.where(is_dead, NEVER_FREE, self.capacity(slice(None))))

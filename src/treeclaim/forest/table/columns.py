@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that grow at the end, the latest changes of their items, and sums that do not overflow.
+"""Arrays that grow at the end, logs of recent changes, and sums that cannot overflow.
 
-Every table of the Forest only grows: a changed tree is written again at the
-end, and its old rows are marked dead. A view of a column therefore stays valid, and
-adding a row costs a constant amount of time on average.
+All tables of the Forest only grow: a changed tree is written again at the end, and its old rows
+are marked dead. Views of a column therefore stay valid, and appending a row takes constant time on
+average.
 
-A full column is copied to an array of twice the size. A large column has pages of its own, which the kernel
-provides when they are touched, and reclaims with the column. Unwritten room therefore takes no
-memory, and a new table has room for all the rows that it will hold until a smaller one replaces it
-(`compaction.py`).
+A full column is copied to an array of twice the size. A large column has private pages, which the
+kernel allocates on the first write and reclaims with the column. Unused capacity therefore takes no
+memory, and a new table has capacity for all rows until its compaction (`compaction.py`).
 
-A capacity may be nearly as great as a 64-bit number, so sums of two of them need more bits. All
-sums of amounts and of counts are made here, in floating point: of numbers that are at least 0, a sum
-is exact as long as it is below 2**53, and one that is not never comes out below that.
+Capacities may approach 64 bits, so amounts and counts are summed in floating point. A sum of
+numbers that are at least 0 is exact below 2**53; an inexact sum is never below that.
 """
 
 import mmap
@@ -25,19 +23,19 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
-"""Any integers: counts, or indices into another array that the text names."""
+"""Any integers: counts, or indices into an array that the text names."""
 
 Rows = Integers
-"""Rows of providers in the table, which depend on history; shape (n,)."""
+"""Rows of providers in the table, shape (n,); they depend on history."""
 
 Trees = Integers
-"""Numbers of trees in the canonical order. An anchor is named by that of its tree."""
+"""Numbers of trees in the canonical order. An anchor has the number of its tree."""
 
 Mask = npt.NDArray[np.bool_]
-"""A truth value per provider row, shape (number of rows,)."""
+"""Truth values by row, shape (rows,), unless the text says otherwise."""
 
 NO_ROW = -1
-"""Stands for a row that does not exist: that of the parent of a root, or of an unused handle."""
+"""The row of a missing provider: of the parent of a root, or of an unused handle."""
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 _Change = TypeVar("_Change")
@@ -45,22 +43,20 @@ _Change = TypeVar("_Change")
 _FIRST_CAPACITY = 8
 
 _LARGE = 2**20
-"""Bytes from which on a column has pages of its own."""
+"""Bytes from which on a column has its own pages."""
 
 CHECKED = False
 """True to check that arrays ascend, as in all tests; the check takes as long as the work."""
 
 _MOST_CHECKED = 10_000
-"""Numbers of an array that is searched by halves again and again; of a longer one these first are looked at."""
+"""Leading numbers that each bisection checks; some arrays are bisected again and again."""
 
 
 def ascending(numbers: _Array) -> _Array:
-    """Return numbers that callers search by bisection, or treat as ranges.
-
-    In any other order these would give wrong answers, and perhaps only after some history.
+    """Return numbers that callers bisect or treat as ranges.
 
     Raises:
-        ValueError: if they do not ascend; checked only where assertions are on.
+        ValueError: if `CHECKED` and the numbers do not ascend.
     """
     if CHECKED and bool((numbers[1:] < numbers[:-1]).any()):
         raise ValueError("these numbers have to ascend")
@@ -70,12 +66,12 @@ def ascending(numbers: _Array) -> _Array:
 def search_ascending(
     numbers: npt.NDArray[Any], wanted: Any, side: Literal["left", "right"] = "left"
 ) -> Any:
-    """Return where numbers belong among some that ascend, as `numpy.searchsorted` does.
+    """Return the insertion points in ascending numbers, as `numpy.searchsorted` does.
 
-    This is the only way in which a Forest searches by halves, so that no array can be searched unseen.
+    The Forest bisects with this function alone, so that tests check the order of every array.
 
     Raises:
-        ValueError: if they do not ascend, where that is checked.
+        ValueError: if `CHECKED` and the numbers do not ascend.
     """
     if CHECKED:
         ascending(numbers[:_MOST_CHECKED])
@@ -83,23 +79,23 @@ def search_ascending(
 
 
 def expand_ranges(first: Integers, counts: Integers) -> Integers:
-    """Return all numbers of some ranges, one range after the other, given the first of each and how many it has."""
+    """Return the numbers of all ranges, concatenated, given the starts and lengths of the ranges."""
     before = counts.cumsum() - counts
     numbers: Integers = (first - before).repeat(counts)
     return numbers + np.arange(len(numbers))
 
 
 def read_only(values: _Array) -> _Array:
-    """Return an array as others may see it: it shows what is written there, and cannot be written."""
+    """Return a read-only view of an array, which shows later writes."""
     view = values.view()
     view.flags.writeable = False
     return view
 
 
 def merge_rows(parts: Sequence[Rows]) -> Rows:
-    """Return the distinct numbers of some arrays, ascending."""
+    """Return the distinct numbers of all arrays, ascending."""
     numbers: Rows = np.concatenate(parts)
-    # A stable sort takes ascending runs as they are, which most of these are.
+    # A stable sort is fast on ascending runs, which most arrays are.
     numbers.sort(kind="stable")
     is_new = np.empty(len(numbers), dtype=np.bool_)
     is_new[:1] = True
@@ -109,10 +105,10 @@ def merge_rows(parts: Sequence[Rows]) -> Rows:
 
 
 class Column:
-    """A one-dimensional numpy array with room to grow.
+    """A one-dimensional array that can grow.
 
     Attributes:
-        values: The filled part as a view; it may be written in place.
+        values: The filled part as a view, writable in place.
     """
 
     __slots__ = ("_buffer", "values")
@@ -123,7 +119,7 @@ class Column:
 
     @classmethod
     def of(cls, values: npt.NDArray[Any]) -> "Column":
-        """Return a column with a copy of some values."""
+        """Return a column with a copy of an array."""
         column = cls(values.dtype)
         column.extend(values)
         return column
@@ -133,22 +129,22 @@ class Column:
         return len(self.values)
 
     def extend(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
-        """Append items; older views keep showing what they showed."""
+        """Append items; older views keep their contents."""
         old = len(self.values)
         new = old + len(items)
         if new > len(self._buffer):
-            # Numpy fills an array of objects with None at once, so room for these takes memory.
+            # Numpy fills an array of objects with None, so its unused capacity takes memory.
             self.make_room(new + new // 8 + 8 if self._buffer.dtype.hasobject else 2 * new)
         self._buffer[old:new] = items
         self.values = self._buffer[:new]
 
     @property
     def room(self) -> int:
-        """Return how many items there may be before they have to be copied elsewhere."""
+        """Return the number of items that fit before the array is copied."""
         return len(self._buffer)
 
     def make_room(self, count: int) -> None:
-        """Make room for this many items in total."""
+        """Reserve capacity for this many items in total."""
         if count > len(self._buffer):
             grown = _room(count, self._buffer.dtype)
             grown[: len(self.values)] = self.values
@@ -157,20 +153,19 @@ class Column:
 
 
 def _room(count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an array that nothing is written into yet."""
     size = count * dtype.itemsize
     if size < _LARGE or dtype.hasobject:
         return np.empty(count, dtype=dtype)
-    # A forked process must not see what this one writes, so the pages are not shared ones.
+    # Private pages: a forked process must not see writes of this process.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=dtype)
 
 
 class RecentEntries(Generic[_Change]):
-    """The latest changes in order; older ones are forgotten.
+    """Recent changes in order, up to a maximum.
 
     Attributes:
-        mark: Stands for the present moment.
+        mark: Identifies the present state; every change raises it.
     """
 
     __slots__ = ("_changes", "mark")
@@ -180,17 +175,17 @@ class RecentEntries(Generic[_Change]):
         self._changes: deque[_Change] = deque(maxlen=most)
 
     def note(self, changes: Sequence[_Change]) -> None:
-        """Note some changes."""
+        """Append changes."""
         self.mark += len(changes)
         self._changes.extend(changes)
 
     def forget(self) -> None:
-        """Note a change that cannot be followed."""
+        """Record a change that readers cannot follow."""
         self.mark += 1
         self._changes.clear()
 
     def since(self, mark: int) -> Sequence[_Change] | None:
-        """Return the changes since a moment, in order; None if they are not known any more."""
+        """Return the changes since a mark, in order; None if they are no longer recorded."""
         count = self.mark - mark
         if not 0 <= count <= len(self._changes):
             return None
@@ -198,17 +193,16 @@ class RecentEntries(Generic[_Change]):
 
 
 GREATEST = 2**53 - 1
-"""Greatest number that is shown (contract page 98, section 1): what every reader of JSON reads exactly.
-"""
+"""Greatest number that is shown (contract page 98, section 1); all JSON parsers read it exactly."""
 
 
 def sums_by(part: Integers, values: npt.NDArray[Any], parts: int) -> Integers:
-    """Return the sum of the values of each part, `GREATEST` for all sums beyond.
+    """Return the sum of the values of each part, at most `GREATEST`.
 
     Args:
-        part: The number of the part that each value belongs to.
-        values: Numbers; what is less than 0 counts as 0.
-        parts: How many parts there are.
+        part: Number of the part of each value.
+        values: Numbers; negative ones count as 0.
+        parts: Number of parts.
     """
     weights = np.clip(values.astype(np.float64), 0, float(GREATEST))
     sums = np.bincount(part, weights=weights, minlength=parts)
@@ -217,10 +211,10 @@ def sums_by(part: Integers, values: npt.NDArray[Any], parts: int) -> Integers:
 
 
 def sum_of(values: npt.NDArray[Any]) -> int:
-    """Return the sum of some numbers in the same way."""
+    """Return the sum of all values, as `sums_by` does."""
     return int(sums_by(np.zeros(len(values), dtype=np.int64), values, 1)[0])
 
 
 def shown(count: int) -> int:
-    """Return a number as it may be shown."""
+    """Return a count, at most `GREATEST`."""
     return min(count, GREATEST)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table without the dead rows, made in steps beside the one that is in use.
+"""A table without the dead rows, built in steps beside the table in use.
 
-Each step copies the living rows among the next rows, in their order. Writes to a copied row are repeated on its copy,
-and a tree that is written again meanwhile is copied from its new rows at the end. No request therefore
-waits for longer than a step. When all rows are copied, the new table replaces the old one.
+Each step copies the next living rows in order. Writes to a copied row are repeated on its copy. A
+tree that is rewritten meanwhile is copied from its new rows at the end. No request therefore waits
+longer than a step. After the last step the new table replaces the old one.
 """
 
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascendin
 from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
 
 FEWEST_DEAD_ROWS = 4096
-"""Dead rows from which on the living ones are copied to a table of their own, if they are also half
-as many as these."""
+"""Dead rows from which on a table is compacted, if they are also more than half of the living rows."""
 
 FEWEST_FULL_ROWS = 65_536
-"""Rows from which on the living ones are copied when three quarters of the room are taken: to copy
-the columns of fewer takes two milliseconds."""
+"""Rows from which on a table is compacted when it is three quarters full; copying smaller columns
+takes two milliseconds.
+"""
 
 
 class Compaction:
@@ -30,11 +30,11 @@ class Compaction:
     """
 
     def __init__(self, source: ProviderTable, living: int) -> None:
-        """Begin with nothing copied.
+        """Begin without copies.
 
         Args:
-            source: The table that is in use.
-            living: How many of its rows are alive.
+            source: The table in use.
+            living: The number of its living rows.
         """
         self.table = ProviderTable()
         self.table.begin_beside(source, living)
@@ -46,7 +46,7 @@ class Compaction:
 
     @property
     def copied(self) -> Rows:
-        """Return by row of the new table which row it is a copy of, ascending."""
+        """Return the source row of each row of the new table, ascending."""
         return self._copied.values
 
     @property
@@ -55,10 +55,10 @@ class Compaction:
         return self._next == self._source.row_count
 
     def step(self, most: int) -> None:
-        """Copy the living rows among the next ones, of which there are at most this many.
+        """Copy the living rows among the next `most` rows.
 
-        As many more as were added since the last step, so that there is an end to it. Fewer where each
-        has classes or aggregates of its own.
+        The step is larger by the rows added since the last step, so that compaction ends. It is smaller
+        where rows have many distinct classes or aggregates.
         """
         rows = self._next_rows(most)
         first = self.table.row_count
@@ -70,7 +70,7 @@ class Compaction:
             end=self._source.end.values[rows] - rows + first + np.arange(len(rows)),
         )
         self.table.gather(self._source, rows, places)
-        # Rows that are copied now may have changed after their root was copied.
+        # Rows of this step may have changed after a former step copied their root.
         self.table.tree_stamp.values[places.root] = self._source.tree_stamp.values[roots]
 
     def _next_rows(self, most: int) -> Rows:
@@ -87,19 +87,19 @@ class Compaction:
         return few
 
     def copied_among(self, rows: Rows) -> tuple[list[int], list[int]]:
-        """Return the copies of those of some rows that are copied, and these rows."""
+        """Return the copies of the rows that are copied, and these rows."""
         at = search_ascending(self.copied, rows)
         is_copied = at < len(self.copied)
         is_copied[is_copied] = self.copied[at[is_copied]] == rows[is_copied]
         return at[is_copied].tolist(), rows[is_copied].tolist()
 
     def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
-        """Mark the copies of some rows as dead; see `ProviderTable.bury`."""
+        """Mark the copies of rows as dead; see `ProviderTable.bury`."""
         self.table.bury(np.array(self.copied_among(rows)[0], dtype=np.int64), class_ids)
 
 
 def is_too_large(table: ProviderTable, living: int) -> bool:
-    """Return whether too many rows of a table are dead, or its columns nearly full."""
+    """Return whether too many rows of a table are dead, or its columns are nearly full."""
     dead = table.row_count - living
     return dead > max(FEWEST_DEAD_ROWS, living // 2) or (
         table.row_count > max(FEWEST_FULL_ROWS, table.id.room * 3 // 4)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumption by inventories of others of their tree (contract page 102, section 2), by rows.
+"""Consumption of inventories by others of their tree (contract page 102, section 2), by rows.
 
-The rows of a tree are contiguous, and a copy of a tree keeps their distances. Consumption is therefore
-stored relative to the row of the consuming inventory. Equal hardware then has equal **patterns** in every
-tree, and a million consuming inventories store the number of a pattern each.
+The rows of a tree are contiguous, and a copy of a tree keeps their distances. Consumption is stored
+relative to the row of the consuming inventory. Equal hardware therefore has equal **patterns** in
+every tree, and a million consuming inventories store one pattern number each.
 
-The usage of an inventory is the sum of its allocations and of its consumption by others. The store provides
-the allocations; the column `consumed` has the consumption, which `used` includes.
+The usage of an inventory is the sum of its allocations and of its consumption by others. The store
+provides the allocations. The column `consumed` holds the consumption, which `used` includes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ from treeclaim.forest.table.layout import Layout, group_values
 from treeclaim.model.whole import ConsumptionColumns, Numbers
 
 Classes = Mapping[int, ClassInventories]
-"""Inventories by id of the class."""
+"""Inventories by class id."""
 
 
 class Use(NamedTuple):
-    """The consumption of another inventory by a unit.
+    """The consumption of another inventory by one unit.
 
     Attributes:
-        offset: Row of the consumed provider minus that of the consuming one.
+        offset: Row of the consumed provider minus row of the consuming provider.
         class_id: Class of the consumed inventory.
         amount: Units.
     """
@@ -42,11 +42,11 @@ Uses = tuple[Use, ...]
 
 
 class Patterns:
-    """Patterns of consumption, each once; number 0 is that of inventories that consume nothing.
+    """Distinct patterns of consumption; number 0 is the pattern that consumes nothing.
 
     Attributes:
         are_any: Whether any inventory has ever consumed another one.
-        consumed: Ids of the classes of which anything has been consumed.
+        consumed: Ids of the classes that have ever been consumed.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Patterns:
         self.consumed: set[int] = set()
 
     def number_of(self, uses: Iterable[Use]) -> int:
-        """Return the number of a pattern, a new one for one that is new."""
+        """Return the number of a pattern, which is added if it is new."""
         pattern = tuple(sorted(uses))
         number = self._numbers.setdefault(pattern, len(self._uses))
         if number == len(self._uses):
@@ -70,14 +70,14 @@ class Patterns:
         return self._uses[number]
 
     def among(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
-        """Yield each pattern that is among some numbers, and where that is, but for the one of nothing."""
+        """Yield each consuming pattern that occurs in some numbers, and its positions there."""
         for number in np.flatnonzero(np.bincount(numbers)).tolist():
             if number:
                 yield self._uses[number], np.flatnonzero(numbers == number)
 
 
 class ConsumptionLinks(NamedTuple):
-    """Consumption as columns: one item for each inventory that another one consumes.
+    """Consumption as columns, with an item for each pair of consuming and consumed inventory.
 
     Attributes:
         row, class_id: Row and class of the consuming inventory; the row may be `NO_ROW`.
@@ -95,7 +95,7 @@ class ConsumptionLinks(NamedTuple):
 def link_all(
     classes: Classes, patterns: Patterns, layout: Layout, consumption: ConsumptionColumns
 ) -> None:
-    """Write what inventories consume that were laid out, and what is consumed of them; see `link`."""
+    """Store the consumption of all inventories of a layout, and add the units that they consume."""
     links = ConsumptionLinks(
         layout.rows_of(consumption.provider_id),
         consumption.class_id,
@@ -108,9 +108,9 @@ def link_all(
 
 
 def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLinks) -> None:
-    """Store the consumption of some inventories, which consumed nothing before.
+    """Store the consumption of inventories that consumed nothing before.
 
-    Links to inventories that do not exist, or are in another tree, are skipped.
+    Links to missing inventories, or to other trees, are skipped.
 
     Args:
         classes: Inventories by class.
@@ -146,7 +146,6 @@ def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLin
 
 
 def _exist(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
-    """Return which of some inventories exist, given their rows and classes."""
     exist = np.zeros(len(rows), dtype=np.bool_)
     for class_id in np.unique(class_ids).tolist():
         of_class = np.flatnonzero(class_ids == class_id)
@@ -156,7 +155,7 @@ def _exist(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
 
 
 def _distinct(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
-    """Return the different uses, and which of them each use is whose members are given as columns."""
+    """Return the distinct uses, and the index among them of each use, given the uses as columns."""
     number = np.zeros_like(members[0])
     for column in members:
         values, which = np.unique(column, return_inverse=True)
@@ -166,10 +165,7 @@ def _distinct(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
 
 
 def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
-    """Work out what is consumed of the inventories of all rows from one on.
-
-    Nothing is consumed of them so far.
-    """
+    """Add the consumption by the inventories of all rows from `first` on, of which nothing is counted yet."""
     for columns in list(classes.values()):
         start = int(search_ascending(columns.row.values, first))
         indices = np.arange(start, len(columns))
@@ -186,7 +182,7 @@ def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
 
 
 def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int64]) -> None:
-    """Add units to the consumption of one class in some rows; rows without an inventory of it are skipped."""
+    """Add units to the consumption of one class; rows without an inventory of it are skipped."""
     columns = classes.get(use.class_id)
     if columns is None or not len(rows):
         return

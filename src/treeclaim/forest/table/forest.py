@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Forest: every provider, kept for searching.
+"""The Forest: all providers, stored for searching.
 
-A search reads one property of all providers at a time, so each property is a
-column over dense row numbers. The rows of one tree are contiguous and in pre-order, so that "is in
-the subtree of" is two comparisons. Inventories are columns per resource class; traits and
-aggregates are lists of rows.
+A search reads one property of all providers at a time, so each property is a column over dense row
+numbers. The rows of a tree are contiguous and in pre-order, so that "is in the subtree of" takes two
+comparisons. Inventories are columns per resource class; traits and aggregates are lists of rows.
 
-Amounts in use and generations change often, and are written in place. A change of the
-shape of a tree, or of a provider's classes, traits or aggregates, is rare: the whole tree is
-written again at the end, and its old rows are dead from then on. All columns and row lists therefore
-stay sorted by row, and a change costs as much as its tree, whatever the size of the Forest. Before
-too many rows are dead, the living ones are copied to another table, step by step
-(`compaction.py`).
+Amounts in use and generations change often, and are written in place. Changes of the shape of a
+tree, or of a provider's classes, traits or aggregates, are rare: the whole tree is rewritten at the
+end, and its old rows are dead. All columns and row lists therefore stay sorted by row, and a change
+costs as much as its tree, whatever the size of the Forest. Before too many rows are dead, the living
+rows are copied to another table in steps (`compaction.py`).
 
-The order of rows thus depends on history. Answers are ordered by `TreeOrder` instead,
-which depends on the data alone, so that all workers give the same answer.
+The order of rows depends on history. Answers are ordered by `TreeOrder`, which depends on the data
+alone, so that all workers give the same answer.
 """
 
 import copy
@@ -49,8 +47,9 @@ from treeclaim.model.whole import WholeInventory
 _LEAST_CACHE_BYTES = 48_000_000
 _LEAST_PAIRS_BYTES = 16_000_000
 _CACHE_BYTES_FOR_A_ROW = 60
-"""Bytes of each cache: the greater of this many and so many for each row. The counts of a hundred flavors on 13,000
-hosts take 31 MB."""
+"""Bytes of each cache for each row, if that is more than its minimum. The counts of a hundred flavors
+on 13,000 hosts take 31 MB.
+"""
 
 _NO_INVENTORIES = ClassInventories()
 
@@ -60,17 +59,16 @@ class Forest(ProviderTable):
 
     Attributes:
         catalogue: All traits and resource classes.
-        summaries: Texts of the trees, ready to be joined.
-        cache: Values that depend on the shape, and amounts that follow writes (`domains/followed.py`). The shape
-            is everything but amounts, usage, names and generations: the providers of each tree, and
-            their classes, traits and aggregates.
-        pairs: Pairs of anchor and provider (`domains/relation.py`), which follow changes of single
-            trees by splices.
-        held: Held amounts, in a copy for a question that needs them.
-        overlooks_conditions: Whether no condition counts, as in a question of what would fit an
-            unallocated cloud.
-        overlooks_units: Whether units of inventories do not apply; see `without_units`.
-        splices: The latest changes of the shape; cleared by a change that cannot be followed, or that renumbers rows.
+        summaries: Texts of the trees.
+        cache: Values that depend on the shape, and amounts that follow writes (`domains/followed.py`).
+            The shape is everything but amounts, usage, names and generations: the providers of each
+            tree, and their classes, traits and aggregates.
+        pairs: Pairs of anchor and provider (`domains/relation.py`), which follow splices of single trees.
+        held: Held amounts, in a copy for a request that needs them.
+        overlooks_conditions: Whether conditions are ignored, as for the room of an unallocated cloud.
+        overlooks_units: Whether units of inventories are ignored; see `without_units`.
+        splices: Recent changes of the shape; cleared by a change that cannot be followed, or that
+            renumbers rows.
         names_given: Number of times that traits or classes were renamed, or their ids reassigned.
     """
 
@@ -103,9 +101,9 @@ class Forest(ProviderTable):
     # -- keeping up with the store ---------------------------------------------------------
 
     def agrees_with(self, changes: Changes) -> bool:
-        """Return whether the generations that changes of usage lead to are those that were recorded.
+        """Return whether changes of usage lead to the generations that they record.
 
-        If not, something was written beside the feed, and nothing that is known can be trusted.
+        Otherwise something was written beside the feed, and the Forest must be loaded again.
         """
         rows = self._register.by_id.get_each(list(changes.usage))
         return not any(
@@ -115,7 +113,7 @@ class Forest(ProviderTable):
         )
 
     def apply(self, changes: Changes) -> None:
-        """Bring the Forest to the state that the changes describe."""
+        """Apply changes of the store."""
         if changes.catalogue is not None:
             self._take_names(changes.catalogue)
         if changes.complete:
@@ -133,7 +131,7 @@ class Forest(ProviderTable):
         self.tidy()
 
     def _take_names(self, catalogue: Catalogue) -> None:
-        """Take the names of traits and classes; forget what was made of names that are others now."""
+        """Replace the catalogue, and clear all caches if names or ids were reassigned."""
         before, self.catalogue = self.catalogue, catalogue
         if _has_renamed(before.trait_by_id, catalogue.trait_by_id) or _has_renamed(
             before.class_by_id, catalogue.class_by_id
@@ -153,7 +151,6 @@ class Forest(ProviderTable):
     # -- changes of the shape --------------------------------------------------------------
 
     def _rewrite_trees(self, reshaped: Mapping[int, ProviderRecord], removed: set[int]) -> None:
-        """Write the trees again that some providers were in, or are in now."""
         trees = rewrite_trees(self, self._register, reshaped, removed)
         if self._compaction is not None:
             self._compaction.bury(trees.rows, trees.class_ids)
@@ -166,7 +163,7 @@ class Forest(ProviderTable):
         self._forget_shape()
 
     def _forget_shape(self) -> None:
-        """Forget what depends on the shape."""
+        """Clear all cached values that depend on the shape."""
         self.cache.clear()
         most = self.row_count * _CACHE_BYTES_FOR_A_ROW
         self.cache.most_bytes = max(_LEAST_CACHE_BYTES, most)
@@ -175,11 +172,10 @@ class Forest(ProviderTable):
     # -- room ------------------------------------------------------------------------------
 
     def tidy(self) -> bool:
-        """Do a step of the work that keeps the table small, if there is any.
+        """Do one step of compaction, if the table needs it.
 
         Returns:
-            Whether rows were renumbered, which invalidates everything that was read by rows. The
-            answers are the same.
+            Whether rows were renumbered, which invalidates all rows that were read before, but no answer.
         """
         self._register.fold()
         if self._compaction is None and is_too_large(self, len(self)):
@@ -194,11 +190,10 @@ class Forest(ProviderTable):
 
     @property
     def is_tidy(self) -> bool:
-        """Return whether there is no such work left."""
+        """Return whether no compaction is running."""
         return self._compaction is None
 
     def _take(self, compaction: Compaction) -> None:
-        """Use the copies from now on."""
         self._compaction = None
         self.become(compaction.table)
         self._register.place(self.living_rows)
@@ -210,7 +205,7 @@ class Forest(ProviderTable):
     # -- for searches ----------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Work out what the first search of all would have to."""
+        """Compute the canonical order, which the first search would have to."""
         self._order = self.order
 
     @property
@@ -233,12 +228,12 @@ class Forest(ProviderTable):
         return self._living(self._register.by_id.get(provider_id))
 
     def rows_of_ids(self, provider_ids: Sequence[int]) -> Rows:
-        """Return the row of each of some providers, `NO_ROW` for those that do not exist."""
+        """Return the row of each provider, `NO_ROW` for providers that do not exist."""
         rows = map(self._living, self._register.by_id.get_each(provider_ids))
         return np.array([NO_ROW if row is None else row for row in rows], dtype=np.int64)
 
     def rows_created_behind(self, provider_id: int, count: int) -> Rows:
-        """Return the rows of the first so many providers with greater ids, in any order."""
+        """Return the rows of the first `count` providers with greater ids, in any order."""
         return self._register.by_id.behind(provider_id, count)
 
     def row_of_name(self, name: str) -> int | None:
@@ -246,17 +241,17 @@ class Forest(ProviderTable):
         return self._living(self._register.by_name.get(name))
 
     def _living(self, row: int | None) -> int | None:
-        """Return a row; None if it is in a tree that is left out of a view."""
+        """Return a row; None if a view leaves its tree out."""
         return row if row is not None and self.alive.values[row] else None
 
     # -- what providers have, by name ------------------------------------------------------
 
     def class_inventories(self, name: str) -> ClassInventories:
-        """Return the inventories of a class that exists, to be read only."""
+        """Return the inventories of an existing class, which must not be written."""
         return self.classes.get(self.catalogue.resource_classes[name].id, _NO_INVENTORIES)
 
     def uses_at(self, name: str, rows: Rows) -> Iterator[tuple[Use, Rows]]:
-        """Yield each consumption of others by inventories of a class in some rows, and where these are among the rows."""
+        """Yield each use by inventories of a class in some rows, with the positions of these rows."""
         if not self.holdings.patterns.are_any:
             return
         columns = self.class_inventories(name)
@@ -280,7 +275,7 @@ class Forest(ProviderTable):
         ]
 
     def amounts(self, row: int) -> dict[str, Any]:
-        """Return what summaries show of the inventories of a row, by class name in order of class id."""
+        """Return capacity and usage of a row's inventories by class name, in order of class id."""
         return {
             self.catalogue.class_by_id[class_id].name: {
                 "capacity": writable(self.classes[class_id].whole_capacity(index)),
@@ -290,7 +285,7 @@ class Forest(ProviderTable):
         }
 
     def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
-        """Return what an inventory of a row consumes, as clients see it."""
+        """Return the consumption of an inventory as clients see it."""
         names = self.catalogue.class_by_id
         entries = [
             (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
@@ -310,11 +305,11 @@ class Forest(ProviderTable):
 
     @property
     def has_conditions(self) -> bool:
-        """Return whether any provider has a condition, or had one."""
+        """Return whether any provider ever had a condition."""
         return not self.links[CONDITIONS.name].is_empty
 
     def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
-        """Return the conditions that affect consumers which tolerate some keys; None for all.
+        """Return the conditions in force for consumers that tolerate these keys; None tolerates all.
 
         The result may include conditions that no provider has any more.
         """
@@ -323,7 +318,7 @@ class Forest(ProviderTable):
         return [each for each in self.links[CONDITIONS.name] if each.counts(tolerated)]
 
     def associated_traits(self) -> set[str]:
-        """Return the names of all traits that some provider has."""
+        """Return the names of all traits of providers."""
         return {
             self.catalogue.trait_by_id[trait_id].name
             for trait_id in self.links[TRAITS.name]
@@ -337,30 +332,27 @@ class Forest(ProviderTable):
     # -- views -----------------------------------------------------------------------------
 
     def viewed(self, **attributes: Any) -> "Forest":
-        """Return the same Forest with other attributes, to be searched at once."""
+        """Return a view with other attributes, valid until the next change of the Forest."""
         self.prepare()
         view = copy.copy(self)
         vars(view).update(attributes)
         return view
 
     def emptied(self) -> "Forest":
-        """Return the same providers as if nothing were allocated, to be searched at once.
-
-        No condition counts in it (contract page 102, section 3).
-        """
+        """Return a view in which nothing is allocated, and no condition counts (contract page 102, section 3)."""
         classes = {number: columns.emptied() for number, columns in self.classes.items()}
         return self.viewed(overlooks_conditions=True, classes=classes)
 
     def without_units(self) -> "Forest":
-        """Return the same Forest as if inventories gave any amount that is free.
+        """Return a view in which inventories give any free amount.
 
-        What is used and free is the same as in this one, whatever is written there.
+        The view shares the columns of used and free units.
         """
         classes = {number: columns.without_units() for number, columns in self.classes.items()}
         return self.viewed(overlooks_units=True, classes=classes)
 
     def without_trees(self, trees: Mask) -> "Forest":
-        """Return the same Forest as if some trees did not exist, to be searched at once."""
+        """Return a view without some trees, given a truth value for each tree."""
         roots = self.order.roots[trees]
         rows = expand_ranges(roots, self.end.values[roots] - roots)
         forest_copy = copy.copy(self)
@@ -368,7 +360,7 @@ class Forest(ProviderTable):
         return forest_copy
 
     def _leave_out(self, rows: Rows) -> None:
-        """Mark rows as dead in columns that no other Forest has."""
+        """Mark rows as dead in copies of all columns concerned."""
         self._begin_caches()
         self._order = None
         self._count -= len(rows)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Held amounts, and a Forest in which they are free (contract page 100, section 2).
 
-Every stage of a search reads the columns for used and free units. Held amounts that count as
-free are subtracted there, in a copy of the columns concerned; the texts of summaries stay
-those of the Forest itself, and show the amounts as used.
+Every stage of a search reads the columns of used and free units. Held amounts that count as free
+are subtracted in a copy of these columns. Summaries keep the texts of the Forest itself, which
+show the amounts as used.
 """
 
 from collections import Counter, defaultdict
@@ -26,11 +26,11 @@ InventoryIds = tuple[int, int]
 """Ids of a provider and of a resource class."""
 
 Held = Mapping[InventoryIds, int]
-"""Held units of inventories, above zero."""
+"""Held units of inventories, all above zero."""
 
 
 def add_held(held: Held, amounts: Iterable[tuple[InventoryIds, int]], sign: int = 1) -> Held:
-    """Return held amounts with more of them, or less with the sign -1; an inventory may occur repeatedly."""
+    """Return held amounts plus `sign` times some amounts; an inventory may occur repeatedly."""
     sums = Counter(held)
     for inventory, units in amounts:
         sums[inventory] += sign * units
@@ -38,7 +38,7 @@ def add_held(held: Held, amounts: Iterable[tuple[InventoryIds, int]], sign: int 
 
 
 def held_by_class(forest: "Forest", held: Held) -> dict[int, tuple[Rows, Rows]]:
-    """Return by id of the class the rows of existing providers with held amounts, and the units."""
+    """Return the rows of existing providers with held amounts, and the units, by class id."""
     amounts_by_class: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for (provider_id, class_id), units in held.items():
         amounts_by_class[class_id][provider_id] = units
@@ -52,7 +52,7 @@ def held_by_class(forest: "Forest", held: Held) -> dict[int, tuple[Rows, Rows]]:
 
 @dataclass(frozen=True, slots=True)
 class HeldAmounts:
-    """The held amounts at the Forest's moment, as far as a question needs them.
+    """The held amounts at the Forest's moment, as far as a request needs them.
 
     Attributes:
         by_hold: Amounts of each named hold that is not empty.
@@ -65,13 +65,13 @@ class HeldAmounts:
     def of_holds(
         self, forest: "Forest", names: Iterable[str]
     ) -> Iterator[tuple[InventoryIds, int]]:
-        """Yield what some of the named holds have, where there are such inventories."""
+        """Yield the amounts of named holds at existing inventories."""
         for name in names:
             yield from amounts_by_id(forest, self.by_hold.get(name, {}))
 
 
 def amounts_by_id(forest: "Forest", amounts: Amounts) -> Iterator[tuple[InventoryIds, int]]:
-    """Yield amounts by the ids of the providers and classes that there are."""
+    """Yield amounts by provider id and class id; missing providers and classes are skipped."""
     for uuid, units_by_class in amounts.items():
         row = forest.row_of(uuid)
         for resource_class, amount in units_by_class.items():
@@ -81,13 +81,13 @@ def amounts_by_id(forest: "Forest", amounts: Amounts) -> Iterator[tuple[Inventor
 
 
 NOTHING_HELD = HeldAmounts()
-"""The value for clouds without holds, and for questions that ignore holds."""
+"""The value for clouds without holds, and for requests that ignore holds."""
 
 
 def free_holds(
     forest: "Forest", request: CandidateRequest, budget: Budget
 ) -> tuple["Forest", CandidateRequest]:
-    """Return a Forest in which what the holds of a request have is free, and the request without them."""
+    """Return a view in which the amounts of a request's holds are free, and the request without holds."""
     if not request.from_holds:
         return forest, request
     parts = [forest.held.by_hold.get(name, {}) for name in request.from_holds]
@@ -95,9 +95,9 @@ def free_holds(
 
 
 def with_free(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Forest":
-    """Return a Forest in which some held amounts are free, with what they consume, to be searched at once.
+    """Return a view in which held amounts, and the units that they consume, are free.
 
-    Amounts of inventories that do not exist are ignored.
+    Amounts at missing inventories are ignored.
     """
     held: Held = {}
     for part in parts:
@@ -107,7 +107,7 @@ def with_free(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Fo
 
 
 def held_with_consumed(forest: "Forest", held: Held) -> Held:
-    """Return what is held, with what it consumes (contract page 102, section 2)."""
+    """Return held amounts together with the units that they consume (contract page 102, section 2)."""
     if not forest.holdings.patterns.are_any:
         return held
     consumed_units: list[tuple[InventoryIds, int]] = []
@@ -121,7 +121,7 @@ def held_with_consumed(forest: "Forest", held: Held) -> Held:
 
 
 def without(forest: "Forest", held: Held) -> "Forest":
-    """Return a Forest in which held amounts, which include what they consume, are free, to be searched at once."""
+    """Return a view in which held amounts are free; they must include the units that they consume."""
     classes = dict(forest.classes)
     for class_id, (rows, amounts) in held_by_class(forest, held).items():
         columns = classes[class_id] = forest.classes[class_id].changeable()

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes, traits and other links of each provider by handle, and the rows of each link.
 
-Names and links are Python objects. They are stored by **handle**, a number of the
-provider for as long as it exists. Copies of rows therefore copy none of these objects, and replacing a table
-does not release a million of them at once.
+Names and links are Python objects, stored by **handle**. Copies of rows therefore copy none of
+these objects, and replacing a table does not release a million of them at once.
 """
 
 from collections import defaultdict
@@ -20,19 +19,19 @@ from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import Links
 
 _MOST_SHARED = 4096
-"""Different tuples of which equal ones are found; most clouds have some dozen."""
+"""Distinct tuples that are kept for sharing; most clouds have some dozen."""
 
 
 _Group = TypeVar("_Group", bound=Hashable)
 
 
 class Holdings:
-    """Links of providers, by handle; entries of unused handles are meaningless.
+    """Links of providers by handle; entries of unused handles are meaningless.
 
     Attributes:
         names: Names of providers.
-        lists: Entries of every part, ascending, by the part's name: ids of the classes of inventories, names of
-            attributes, links of the others.
+        lists: Ascending entries of every part by the part's name: class ids of inventories, names of
+            attributes, links of all other parts.
         patterns: Consumption of their inventories.
     """
 
@@ -44,7 +43,7 @@ class Holdings:
         self._shared: dict[tuple[Any, ...], Any] = {}
 
     def write(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
-        """Store the links in records, by handle."""
+        """Store the links of records."""
         missing = max(handles, default=-1) + 1 - len(self.names)
         if missing > 0:
             self.names.extend([""] * missing)
@@ -52,7 +51,7 @@ class Holdings:
                 entries_by_handle.extend([()] * missing)
         if len(self._shared) > _MOST_SHARED:
             self._shared.clear()
-        # Many providers have the same traits and aggregates: one tuple serves them all.
+        # Many providers have equal traits and aggregates, which share one tuple.
         shared = self._shared.setdefault
         for record, handle in zip(records, handles, strict=True):
             self.names[handle] = record.name
@@ -67,9 +66,9 @@ class Holdings:
 
 
 def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> dict[_Group, Rows]:
-    """Return the rows of each group, ascending, given the groups of each row from `first` on.
+    """Return the ascending rows of each group, given the groups of each row from `first` on.
 
-    Rows that have the same object are taken together, and most have one of a few.
+    Rows with the same tuple object are handled together; most rows share a few tuples.
     """
     objects = np.fromiter(map(id, groups_of_rows), dtype=np.uint64, count=len(groups_of_rows))
     order = objects.argsort(kind="stable")
@@ -86,23 +85,23 @@ def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> d
 
 
 class Memberships(Generic[_Group]):
-    """Ascending lists of rows by group; rows of providers that are gone stay in them."""
+    """Ascending lists of rows by group, dead rows included."""
 
     def __init__(self) -> None:
         self._rows: dict[_Group, Column] = {}
         self._row_count = 0
 
     def __iter__(self) -> Iterator[_Group]:
-        """Iterate over the groups that some row is or was in."""
+        """Iterate over the groups that any row is or was in."""
         return iter(self._rows)
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no row is or was in any group."""
+        """Return whether no row was ever in a group."""
         return not self._rows
 
     def append(self, first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> None:
-        """Note the groups of some rows, from row `first` on, which is beyond all rows there are."""
+        """Append the groups of new rows from `first` on."""
         self._row_count = first + len(groups_of_rows)
         for group, rows in rows_by_group(first, groups_of_rows).items():
             if group not in self._rows:
@@ -110,10 +109,10 @@ class Memberships(Generic[_Group]):
             self._rows[group].extend(rows)
 
     def begin_with(self, links: Links, layout: Layout) -> list[tuple[_Group, ...]]:
-        """Note the groups of all rows, before any other, and return them, ascending for each row.
+        """Load the groups of all rows into empty lists; return them, ascending for each row.
 
-        Links to providers without a row are none.
-        Groups are numbered in their order, so that tuples of numbers are as sorted as those of groups.
+        Links of providers without a row are skipped. Groups are numbered in their order, so that tuples of
+        numbers sort as those of groups.
         """
         rows = layout.rows_of(links.provider_id)
         has_row = rows != NO_ROW
@@ -125,7 +124,7 @@ class Memberships(Generic[_Group]):
         rank = np.empty(len(names), dtype=np.int64)
         rank[in_order] = np.arange(len(names))
         ranks = group_values(rows[has_row], rank[at], len(layout.provider))
-        # Equal tuples are one object.
+        # Equal tuples of ranks are the same object, so `id` identifies them.
         groups_by_tuple = {
             id(ranks_of_row): tuple(names[in_order[number]] for number in ranks_of_row)
             for ranks_of_row in {id(each): each for each in ranks}.values()
@@ -135,7 +134,7 @@ class Memberships(Generic[_Group]):
         return groups
 
     def rows(self, group: _Group, alive: Mask) -> Rows:
-        """Return the rows that are in a group, ascending, given which rows are alive."""
+        """Return the living rows in a group, ascending."""
         column = self._rows.get(group)
         if column is None:
             return np.empty(0, dtype=np.int64)
@@ -144,13 +143,13 @@ class Memberships(Generic[_Group]):
         return living
 
     def lists(self) -> dict[_Group, Rows]:
-        """Return the rows of all groups, ascending, dead ones too: views, which stay as they are."""
+        """Return views of the rows of all groups, ascending, dead rows included."""
         return {group: column.values for group, column in self._rows.items()}
 
     def mask(self, groups: Iterable[_Group]) -> Mask:
-        """Return for every row whether it is in any of some groups; arbitrary for dead rows.
+        """Return which rows are in any of these groups; arbitrary for dead rows.
 
-        One copy of all lists together: a question may name a thousand groups.
+        One copy of all lists together: a request may name a thousand groups.
         """
         mask = np.zeros(self._row_count, dtype=np.bool_)
         lists = [self._rows[group].values for group in groups if group in self._rows]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the providers of whole trees into rows, by operations on whole arrays."""
+"""Assigns rows to the providers of whole trees by array operations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from treeclaim.model.whole import Numbers
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Assigns rows to providers.
+    """Rows of providers.
 
     Attributes:
-        ids: Ids of what was laid out, ascending.
-        provider: By row: where the provider is in what was laid out.
-        row: By where a provider is in what was laid out: its row, or -1 if it gets none.
-        parent: By row: the row of the parent, -1 for a root.
-        root: By row: the row of the tree's root.
-        end: By row: the first row behind the subtree.
+        ids: Ids of the providers, ascending.
+        provider: Index into `ids` by row.
+        row: Row by index into `ids`, -1 for providers without a row.
+        parent: Row of the parent by row, -1 for a root.
+        root: Row of the tree's root by row.
+        end: One past the last row of the subtree, by row.
     """
 
     ids: Numbers
@@ -31,21 +31,21 @@ class Layout:
     end: Rows
 
     def rows_of(self, ids: Numbers) -> Rows:
-        """Return the rows of providers by their ids, -1 for those that have none."""
+        """Return the rows of providers by their ids, -1 for providers without a row."""
         at = _indices(self.ids, ids)
         rows: Rows = np.append(self.row, NO_ROW)[at]
         return rows
 
 
 def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
-    """Lay out whole trees: those in order of their root's id, each in pre-order, children by id.
+    """Lay out whole trees in order of the root's id, each in pre-order, with children by id.
 
-    A provider whose parent is not there is the root of its own tree. One above which there is no
-    root at all (a database may be older than the rules) gets no row.
+    A provider with a missing parent is the root of its tree. A provider with a cycle of parents gets
+    no row; older databases may contain cycles.
 
     Args:
         ids: Ids of all providers, ascending.
-        parent_ids: Ids of their parents; anything that is not an id for none.
+        parent_ids: Ids of their parents; unknown ids for roots.
     """
     parent = _indices(ids, parent_ids)
     levels = _levels(parent)
@@ -83,7 +83,7 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
 
 
 def _indices(ids: Numbers, sought_ids: Numbers) -> Integers:
-    """Return where ids are among some ascending ones, -1 for those that are not there."""
+    """Return the indices of the sought ids, -1 for ids that are missing."""
     at = search_ascending(ids, sought_ids)
     at[at == len(ids)] = 0
     is_there = ids[at] == sought_ids if len(ids) else np.zeros(0, dtype=np.bool_)
@@ -106,7 +106,7 @@ def _levels(parent: Integers) -> Sequence[Integers]:
 
 
 def group_values(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...]]:
-    """Return the values of each of some rows, ascending; equal tuples are one object."""
+    """Return the values of each row, ascending; equal tuples are the same object."""
     order = np.lexsort((values, rows))
     rows, values = rows[order], values[order]
     counts = np.bincount(rows, minlength=count)
@@ -115,7 +115,7 @@ def group_values(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...
     code = np.zeros(count, dtype=np.int64)
     longer = np.arange(count)
     for nth in range(int(counts.max(initial=0))):
-        # A single one may have thousands, and is all that is looked at then.
+        # One row may have thousands of values; each turn handles only the rows with more.
         longer = longer[counts[longer] > nth]
         added = values[starts[longer] + nth]
         kinds, kind = np.unique(added, return_inverse=True)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The canonical order of trees: by the id of their root.
 
-The rows of a tree are contiguous and in pre-order, so the canonical order of providers is that of their trees, and
-within a tree that of rows. Rows depend on the history of one worker's Forest; numbers of trees depend on the data
-alone. All workers therefore list candidates in the same order (contract page 90, section 6).
+The rows of a tree are contiguous and in pre-order. The canonical order of providers is the order of
+their trees, and within a tree the order of rows. Rows depend on the history of one worker's Forest,
+numbers of trees on the data alone. All workers therefore list candidates in the same order
+(contract page 90, section 6).
 """
 
 from collections.abc import Sequence
@@ -16,19 +17,20 @@ import numpy.typing as npt
 from treeclaim.forest.table.columns import Column, Integers, Rows, Trees, search_ascending
 
 MOST_TREES_EDITED = 16
-"""Changed trees that the canonical order, and pairs of anchor and provider, follow; after more, both are found
-again."""
+"""Changed trees up to which the canonical order, and pairs of anchor and provider, are edited instead
+of computed again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """A tree that was written again, made or taken away.
+    """A tree that was rewritten, added or removed.
 
     Attributes:
-        tree: Its number, or that of the tree behind it.
-        trees_before: How many trees there were: one or none.
-        trees_now: How many trees there are instead: one or none.
-        rows: The rows that it has now; empty where it is gone.
+        tree: Its number; after a removal, the number of the next tree.
+        trees_before: Number of trees replaced: 1 or 0.
+        trees_now: Number of trees in their place: 1 or 0.
+        rows: The present rows of the tree; empty after a removal.
     """
 
     tree: int
@@ -45,7 +47,7 @@ class TreeOrder:
         roots: Root row by number of the tree, int64, shape (trees,).
         root: Row of the tree's root by row, int64, shape (rows,).
         end: One past the last row of the subtree by row, int64, shape (rows,).
-        width: More than any tree has rows.
+        width: One more than the number of rows of the largest tree, at least.
     """
 
     roots: Rows
@@ -62,7 +64,7 @@ class TreeOrder:
         ends: npt.NDArray[Any],
         alive: npt.NDArray[Any],
     ) -> "TreeOrder":
-        """Compute the order from the columns of a Forest (all int64, alive bool)."""
+        """Compute the order from columns of a Forest (all int64, alive bool)."""
         heads = np.flatnonzero(alive & (roots == np.arange(len(roots))))
         heads = heads[np.argsort(ids[heads], kind="stable")]
         number = np.zeros(len(roots), dtype=np.int64)
@@ -72,28 +74,28 @@ class TreeOrder:
 
     @property
     def tree(self) -> Trees:
-        """Return the number of the tree by row, int64, shape (rows,); meaningless for dead rows."""
+        """Return the tree number of each row, int64, shape (rows,); arbitrary for dead rows."""
         return self._tree.values
 
     @property
     def span(self) -> int:
-        """Return a number that is greater than all ranks."""
+        """Return a number greater than all ranks."""
         return len(self.roots) * self.width
 
     def rank(self, rows: Rows) -> Integers:
-        """Return numbers that order some rows of living providers canonically."""
+        """Return numbers that order rows of living providers canonically."""
         ranks: Integers = self.tree[rows] * self.width + (rows - self.root[rows])
         return ranks
 
     def rows_at(self, ranks: Integers) -> Rows:
-        """Return the rows that have some ranks."""
-        # A division by one number is faster than `divmod`.
+        """Return the rows with these ranks."""
+        # Faster than `divmod`.
         tree = ranks // self.width
         rows: Rows = self.roots[tree] + (ranks - tree * self.width)
         return rows
 
     def in_order(self, rows: Rows) -> Rows:
-        """Return some rows, ascending before, in canonical order."""
+        """Return ascending rows in canonical order."""
         ordered: Rows = rows[np.argsort(self.tree[rows], kind="stable")]
         return ordered
 
@@ -104,18 +106,17 @@ class TreeOrder:
         roots: npt.NDArray[Any],
         ends: npt.NDArray[Any],
     ) -> "tuple[TreeOrder, Sequence[Splice]] | None":
-        """Replace some trees; this order must not be used afterwards.
+        """Replace trees; the former order must not be used afterwards.
 
         Args:
-            edits: For each tree the row of its former root, None if it is new, and its rows now, empty if it is gone.
-                The rows of all trees together are the last rows of the table, in order.
-            ids: Ids of providers by row, as the Forest is now.
+            edits: The row of the former root of each tree, None for a new tree, and its present rows,
+                empty for a removed tree. The present rows of all trees are the last rows of the table.
+            ids: Ids of providers by row.
             roots: Rows of roots by row.
             ends: Ends of subtrees by row.
 
         Returns:
-            The order now and what changed, one tree after the other; None if that costs more than to compute the
-            order again.
+            The new order and its splices; None if computing the order again is cheaper.
         """
         if len(edits) > MOST_TREES_EDITED:
             return None

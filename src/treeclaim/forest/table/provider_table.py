@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as rows of columns, which are only ever added at the end.
+"""Providers as rows of columns, which are only appended.
 
-A row is dead if its provider has gone, or has moved to another row. Most added rows are copies: a tree that
-is written again differs in a few providers, and a new table in none. All rows are therefore
-copied column by column; the contents of records are first written into dead rows.
+A row is dead if its provider was deleted or has moved to another row. Most new rows are copies: a
+rewritten tree differs in a few providers, a compacted table in none. All rows are therefore copied
+column by column; the contents of records are first written into dead rows.
 
 Names, and the traits, aggregates and classes of a provider, are Python objects. They are stored by
-handle, which outlasts rows, so that copying a row copies no objects.
+handle, so that copying a row copies no objects.
 """
 
 from collections import defaultdict
@@ -37,27 +37,28 @@ from treeclaim.model.provider import (
 from treeclaim.model.whole import WholeInventory
 
 ROWS_COPIED_TOGETHER = 1024
-"""Rows at a time in that case, in less than a millisecond."""
+"""Rows that a step of compaction copies, in less than a millisecond."""
 
 GROUPS_COPIED_TOGETHER = 64
-"""Different classes of the rows that are copied at a time, as to write into the columns of one takes some
-60 microseconds however few rows it has; sixteen times as many lists of traits and aggregates."""
+"""Distinct classes of the rows that a step copies: appending to the columns of a class takes some 60
+microseconds, however few rows it has. Traits and aggregates may be sixteen times as many.
+"""
 
 _LISTS_FOR_A_CLASS = 16
-"""Lists of rows that are added to in the time that the columns of a class take."""
+"""Lists of rows that are appended to in the time of the columns of one class."""
 
 _STAMPS = count(1)
-"""Numbers that no two states of any row have in common, however often a table is begun anew."""
+"""Numbers that are unique to a state of a row, even if a table is created anew."""
 
 _COPIED = ("id", "uuid", "generation", "modified_at", "stamp", "tree_stamp", "handle")
-"""Columns that a copy of a row takes over."""
+"""Columns that a copy of a row keeps."""
 
 _COLUMNS = (*_COPIED, "parent", "root", "end", "alive")
 
 
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
-    """The places of providers in a table, by row; int64 all.
+    """The places of providers in their trees, by row; all int64.
 
     Attributes:
         parent, root, end: As the columns of `ProviderTable`.
@@ -77,12 +78,12 @@ class ProviderTable:
         root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and
             one past the last row of the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
-        stamp: Column of numbers, which differ after each change of the row's values.
-        tree_stamp: The same for the values of all rows of a tree, at its root.
+        stamp: Column of numbers that differ after each change of the row's values.
+        tree_stamp: The same for the values of a whole tree, at its root.
         handle: Column of handles, which identify providers across rows; see `RowIndex`.
-        classes: Inventories by id of the resource class.
+        classes: Inventories by class id.
         holdings: Names, classes and links, by handle.
-        links: Rows by entry, for every other part, by the part's name.
+        links: Rows by link, for each part with links, by the part's name.
         attributes: Columns of attributes.
     """
 
@@ -111,18 +112,18 @@ class ProviderTable:
         return len(self.id)
 
     def linked(self, part: str, row: int) -> tuple[Any, ...]:
-        """Return what a row has of a part, by the part's name, ascending; see `Holdings.lists`."""
+        """Return the ascending entries of a row in a part; see `Holdings.lists`."""
         return self.holdings.lists[part][int(self.handle.values[row])]
 
     def inventory_indices(self, row: int) -> list[tuple[int, int]]:
-        """Return where a row's inventories are: class id and index, in order of class id."""
+        """Return the class id and the index of each inventory of a row, in order of class id."""
         return [
             (class_id, self.classes[class_id].index_of(row))
             for class_id in self.linked(INVENTORIES.name, row)
         ]
 
     def has_shape_of(self, row: int, attributes: Attributes, record: ProviderRecord) -> bool:
-        """Return whether a row with some attributes differs from a record in what changes in place alone."""
+        """Return whether a row differs from a record only in values that are written in place."""
         parent = int(self.parent.values[row])
         parent_id = None if parent == NO_ROW else int(self.id.values[parent])
         # Some databases reuse the id of a deleted provider.
@@ -138,7 +139,7 @@ class ProviderTable:
         )
 
     def _consumes_as(self, row: int, record: ProviderRecord) -> bool:
-        """Return whether the inventories of a row have the consumption in a record of the same classes."""
+        """Return whether the inventories of a row consume as those of a record with the same classes."""
         if not self.holdings.patterns.are_any:
             return not any(inventory.consumes for inventory in record.inventories)
         pairs = zip(self.inventory_indices(row), record.inventories, strict=True)
@@ -148,11 +149,11 @@ class ProviderTable:
         )
 
     def uses_of(self, class_id: int, index: int) -> Uses:
-        """Return what an inventory consumes, relative to its row."""
+        """Return the consumption of an inventory, relative to its row."""
         return self.holdings.patterns[int(self.classes[class_id].pattern.values[index])]
 
     def consumed_by(self, row: int, class_id: int, index: int) -> tuple[Consumed, ...]:
-        """Return what an inventory consumes, ascending."""
+        """Return the consumption of an inventory, ascending."""
         uses = self.uses_of(class_id, index)
         if not uses:
             return ()
@@ -166,7 +167,7 @@ class ProviderTable:
         return rows
 
     def rows_with_trait(self, trait_id: int) -> Rows:
-        """Return the rows of providers that have a trait, ascending."""
+        """Return the rows of providers with a trait, ascending."""
         return self.links[TRAITS.name].rows(trait_id, self.alive.values)
 
     def rows_in_aggregate(self, aggregate: str) -> Rows:
@@ -198,7 +199,7 @@ class ProviderTable:
         return self.attributes_of_each(np.array([row]))[0]
 
     def attributes_of_each(self, rows: Rows) -> list[dict[str, AttributeValue]]:
-        """Return the attributes of each of some rows, in order of their names."""
+        """Return the attributes of each row, in order of their names."""
         names = self.holdings.lists[ATTRIBUTES.name]
         handles = self.handle.values[rows].tolist()
         return self.attributes.of_rows(rows, [names[handle] for handle in handles])
@@ -230,9 +231,9 @@ class ProviderTable:
         )
 
     def put(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> range:
-        """Add the contents of records as dead rows, to be copied; return these rows.
+        """Append the contents of records as dead rows, to be copied by `gather`; return these rows.
 
-        Their places in the trees are not set.
+        Their places in trees are not set.
         """
         rows = range(self.row_count, self.row_count + len(records))
         self.id.extend([record.id for record in records])
@@ -256,7 +257,7 @@ class ProviderTable:
         return rows
 
     def gather(self, source: "ProviderTable", rows: Rows, places: RowPlaces) -> range:
-        """Add copies of rows of a table, perhaps this one, at the end; return the new rows."""
+        """Append copies of rows of a table, which may be this one; return the new rows."""
         new = range(self.row_count, self.row_count + len(rows))
         for name in _COPIED:
             getattr(self, name).extend(getattr(source, name).values[rows])
@@ -282,7 +283,7 @@ class ProviderTable:
         return new
 
     def begin_with(self, whole: WholeInventory) -> Layout:
-        """Take everything that there is, in place of what was known; return which row is whose."""
+        """Load a whole inventory into an empty table; return the layout of its rows."""
         layout = lay_out(whole.id, whole.parent_id)
         provider, count = layout.provider, len(layout.provider)
         self.id.extend(whole.id[provider])
@@ -318,7 +319,7 @@ class ProviderTable:
         )
 
     def write(self, row: int, record: ProviderRecord) -> None:
-        """Write the columns that change in place: names, generations, amounts and usage."""
+        """Write the values that change in place: name, generation, amounts and usage."""
         self.generation.values[row] = record.generation
         self.modified_at.values[row] = record.modified_at
         self.touch(np.array([row]))
@@ -329,7 +330,7 @@ class ProviderTable:
             self.classes[class_id].refresh(index, inventory)
 
     def count_each(self, rows: Sequence[int], changes: Sequence[UsageChange]) -> None:
-        """Write what claims changed: usage and, where it was raised, the generation."""
+        """Write the changes of claims: usage and, where it was raised, the generation."""
         self.touch(np.array(rows, dtype=np.int64))
         by_class: dict[int, tuple[list[int], list[int]]] = {}
         for row, change in zip(rows, changes, strict=True):
@@ -347,14 +348,14 @@ class ProviderTable:
                 columns.use_each(indices, np.array(amounts)[has])
 
     def classes_of(self, rows: Rows) -> set[int]:
-        """Return the ids of the classes that some rows have inventories of."""
+        """Return the ids of the classes of the inventories of these rows."""
         class_ids = self.holdings.lists[INVENTORIES.name]
         return set().union(*{class_ids[handle] for handle in self.handle.values[rows].tolist()})
 
     def with_few_groups(self, rows: Rows, most_rows: int) -> Rows:
-        """Return the first of some rows, one at least, that have few different classes, traits and so on.
+        """Return the leading rows, at least one, whose classes, traits and so on are few enough to copy at once.
 
-        As few as go with so many rows at most.
+        The limits grow with `most_rows`, by `GROUPS_COPIED_TOGETHER` for `ROWS_COPIED_TOGETHER` rows.
         """
         handles = self.handle.values[rows].tolist()
         share = most_rows / ROWS_COPIED_TOGETHER
@@ -371,27 +372,27 @@ class ProviderTable:
         return rows[: len(handles)]
 
     def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
-        """Mark some rows as dead, and their inventories, which are of these classes."""
+        """Mark rows as dead, with their inventories of these classes."""
         self.alive.values[rows] = False
         for class_id in class_ids:
             if class_id in self.classes:
                 self.classes[class_id].bury(rows)
 
     def touch(self, rows: Rows) -> None:
-        """Mark the values of some rows as changed."""
+        """Mark the values of rows as changed."""
         stamp = next(_STAMPS)
         self.stamp.values[rows] = stamp
         self.tree_stamp.values[self.root.values[rows]] = stamp
 
     def begin_beside(self, other: "ProviderTable", count: int) -> None:
-        """Prepare to replace another table that has this many living rows.
+        """Prepare to replace a table with `count` living rows.
 
-        The table has room for twice as many rows, and shares everything stored by handle.
+        This table reserves capacity for twice as many rows, and shares everything stored by handle.
         """
         self.holdings = other.holdings
         for name in _COLUMNS:
             getattr(self, name).make_room(2 * count)
 
     def become(self, other: "ProviderTable") -> None:
-        """Have the rows of another table from now on, which must not be used any more."""
+        """Take over the columns of another table, which must not be used afterwards."""
         vars(self).update(vars(other))

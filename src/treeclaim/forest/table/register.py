@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles of providers, and the row of each.
+"""Handles of providers, and the row of each handle.
 
-A **handle** is a small number that stands for a provider as long as that is there, whatever row it is
-in. A new provider gets that of a former one, if there is any.
+A **handle** is a small number that identifies a provider for its whole life, in whatever row it is.
+Handles of deleted providers are reused.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -17,21 +17,21 @@ from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.model.provider import ProviderRecord
 
 FEWEST_CHANGED_KEYS = 4096
-"""Keys of new or renamed providers that are always kept in a dict, beside the sorted arrays (`RowIndex`)."""
+"""Keys of new or renamed providers that always stay in a dict beside the sorted arrays (`RowIndex`)."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 class RowIndex(Generic[_Key]):
-    """Rows by key, which is unique to each provider.
+    """Rows by a unique key of providers.
 
-    Most handles are in two sorted arrays, twelve bytes for each; a dict takes a hundred and keeps the
-    key. Recent changes are in a dict that is searched first, until `fold` moves them.
+    Most handles are in two sorted arrays, at twelve bytes each; an entry of a dict takes a hundred and
+    keeps its key. Recent changes are in a dict, which is searched first, until `fold` moves them.
 
     Args:
         row: Column of rows by handle, or `NO_ROW`.
-        key_of: Returns the present key of a row. Hashes are not unique, and keys change, so its result
-            decides.
+        key_of: Returns the present key of a row. Every hit is checked with it, because hashes are not
+            unique and keys change.
     """
 
     def __init__(self, row: Column, key_of: Callable[[int], _Key]) -> None:
@@ -42,7 +42,7 @@ class RowIndex(Generic[_Key]):
         self._changed: dict[_Key, int] = {}
 
     def begin_with(self, keys: Iterable[_Key], count: int) -> None:
-        """Take the keys of the first handles, instead of what was known."""
+        """Replace all entries by the keys of the first handles."""
         hashes = np.fromiter(map(hash, keys), dtype=np.int64, count=count)
         order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[order]
@@ -50,26 +50,26 @@ class RowIndex(Generic[_Key]):
         self._changed = {}
 
     def fold(self) -> bool:
-        """Move what has changed into the sorted arrays, if that is more than an eighth of them.
+        """Move changed keys into the sorted arrays if they are more than an eighth of these.
 
-        Every handle must have its row by now. For 90,000 new providers beside 700,000 it took 50 ms.
+        Every handle must have its row. Moving 90,000 new providers to 700,000 took 50 ms.
 
         Returns:
-            Whether it was so much.
+            Whether keys were moved.
         """
         count = len(self._changed)
         if count <= max(FEWEST_CHANGED_KEYS, len(self._hashes) // 8):
             return False
         hashes = np.fromiter(map(hash, self._changed), dtype=np.int64, count=count)
         handles = np.fromiter(self._changed.values(), dtype=np.int32, count=count)
-        # A handle has one key at a time: the changed one.
+        # The changed key of a handle replaces its former one.
         is_former = np.zeros(len(self._row), dtype=np.bool_)
         is_former[handles] = True
         is_former |= self._row.values == NO_ROW
         kept = ~is_former[self._handles]
         hashes = np.concatenate([self._hashes[kept], hashes])
         handles = np.concatenate([self._handles[kept], handles])
-        # A stable sort takes the ascending ones as they are.
+        # A stable sort is fast on the part that ascends.
         order = np.argsort(hashes, kind="stable")
         self._hashes, self._handles, self._changed = hashes[order], handles[order], {}
         return True
@@ -80,19 +80,19 @@ class RowIndex(Generic[_Key]):
         return self._row_of(key, hashed, int(search_ascending(self._hashes, np.int64(hashed))))
 
     def get_each(self, keys: Sequence[_Key]) -> list[int | None]:
-        """Return the row of each of some keys, or None."""
+        """Return the row of each key, or None."""
         hashes = [hash(key) for key in keys]
         at = search_ascending(self._hashes, hashes).tolist()
         return [self._row_of(*of_key) for of_key in zip(keys, hashes, at, strict=True)]
 
     def behind(self: "RowIndex[int]", key: int, count: int) -> Rows:
-        """Return the rows of the smallest keys, which are numbers, above a bound; in any order.
+        """Return the rows of the smallest integer keys above a bound, in any order.
 
-        Reading page after page must not sort all keys for each page.
+        Pages are read without sorting all keys for each page.
         """
         pairs: list[tuple[int, int | None]] = []
         first = int(search_ascending(self._hashes, key, side="right"))
-        # Numbers are their own hashes. Some of those of a full load are gone by now.
+        # Integers are their own hashes. The arrays still have keys of deleted providers.
         while len(pairs) < count and first < len(self._hashes):
             keys = self._hashes[first : first + count].tolist()
             pairs += [
@@ -105,11 +105,11 @@ class RowIndex(Generic[_Key]):
         return np.array(rows, dtype=np.int64)
 
     def __contains__(self, key: _Key) -> bool:
-        """Return whether some row has a key."""
+        """Return whether a row has this key."""
         return self.get(key) is not None
 
     def __setitem__(self, key: _Key, handle: int) -> None:
-        """Set the handle of a key; the row must have that key before the next look-up."""
+        """Set the handle of a key; the row must get that key before the next look-up."""
         self._changed[key] = handle
 
     def __delitem__(self, key: _Key) -> None:
@@ -117,7 +117,7 @@ class RowIndex(Generic[_Key]):
         self._changed.pop(key, None)
 
     def _row_of(self, key: _Key, key_hash: int, first: int) -> int | None:
-        """Return the row of a key, given its hash and where that would be among those of a full load."""
+        """Return the row of a key, given its hash and the first index of this hash in the arrays."""
         handle = self._changed.get(key)
         if handle is not None:
             return int(self._row.values[handle])
@@ -131,7 +131,7 @@ class RowIndex(Generic[_Key]):
 
 
 class Register:
-    """Rows by handle, and by each of the keys that providers have.
+    """Rows by handle and by each unique key of providers.
 
     Attributes:
         row: Column of rows by handle, `NO_ROW` for an unused handle.
@@ -139,7 +139,6 @@ class Register:
     """
 
     def __init__(self, table: ProviderTable) -> None:
-        """Create an empty index of a table, whose rows are not read yet."""
         self._table = table
         self._free: list[int] = []
         self.row = Column(np.int32)
@@ -148,7 +147,7 @@ class Register:
         self.by_name = RowIndex(self.row, lambda row: table.names([row])[0])
 
     def begin_with_all(self) -> None:
-        """Take the rows of the table: each provider's handle is its row."""
+        """Index all rows of the table; the handle of each provider is its row."""
         table, count = self._table, self._table.row_count
         self.row.extend(np.arange(count))
         self.by_id.begin_with(table.id.values.tolist(), count)
@@ -156,7 +155,7 @@ class Register:
         self.by_name.begin_with(table.names(range(count)), count)
 
     def enter(self, record: ProviderRecord) -> int:
-        """Return the handle of a new provider, which is given its row later."""
+        """Return the handle of a new provider, whose row is set later."""
         if self._free:
             handle = self._free.pop()
         else:
@@ -168,7 +167,7 @@ class Register:
         return handle
 
     def keep(self, row: int, record: ProviderRecord) -> int:
-        """Return the handle of a row, and set its name to that of a record."""
+        """Rename the provider of a row as in a record; return its handle."""
         handle = int(self._table.handle.values[row])
         (name,) = self._table.names([row])
         if record.name != name:
@@ -178,9 +177,9 @@ class Register:
         return handle
 
     def leave(self, row: int) -> int:
-        """Return the handle of a row whose provider is gone; it is free from now on.
+        """Release the handle and the keys of a row whose provider is gone.
 
-        Keys that another provider has by now stay.
+        Keys that another provider has taken over remain.
         """
         (name,) = self._table.names([row])
         if self.by_name.get(name) == row:
@@ -196,11 +195,11 @@ class Register:
         return handle
 
     def fold(self) -> None:
-        """Move recent changes of one kind of key into sorted arrays, if they are many."""
+        """Move the recent changes of at most one kind of key into sorted arrays."""
         for fold in (self.by_id.fold, self.by_uuid.fold, self.by_name.fold):
             if fold():
                 return
 
     def place(self, rows: Rows) -> None:
-        """Note that the providers of some rows are there."""
+        """Set the rows of the providers in these rows."""
         self.row.values[self._table.handle.values[rows]] = rows

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of `provider_summaries` as ready-made JSON (page 90, section 5.2), until something in them changes.
+"""Entries of `provider_summaries` as JSON, cached until their values change (page 90, section 5.2).
 
-Three levels, because each helps where the others do not. The text of a provider, so that a claim on
-one host of a wide tree does not make all of the tree be written again. The text of a tree: answers
-show whole trees, and one long string is joined much faster than many short ones. And the text of
-the trees of the last answer, as questions in a row often match the same trees.
+The cache has three levels:
+
+- The text of a provider: a claim on one host of a wide tree must not serialize the whole tree again.
+- The text of a tree: answers show whole trees, and joining few long strings is much faster than
+  joining many short ones.
+- The text of all trees of the last answer: consecutive requests often match the same trees.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,15 +23,17 @@ from treeclaim.model.provider import Consumes, Inventory, Provider
 from treeclaim.model.request import BodyForm
 
 _MOST_TREE_BYTES = 32_000_000
-"""Bytes of texts of trees; what is in those of several providers is there twice."""
+"""Bytes of the texts of trees; trees of several providers repeat the texts of these."""
 
 _LEAST_ROW_BYTES = 32_000_000
 
 _MOST_BYTES_FOR_A_ROW = 1_000
-"""Bytes of texts of providers: the greater of this many and so many for each. A usual one has 300."""
+"""Bytes of the texts of providers for each row, if that is more than `_LEAST_ROW_BYTES`. A usual text
+has 300.
+"""
 
 _LONGEST_KEPT = 16_000_000
-"""Bytes of the text of an answer's trees that is kept for the next answer."""
+"""Bytes up to which the text of all trees of an answer is kept."""
 
 _FULL = BodyForm()
 
@@ -41,10 +45,10 @@ Text = TypeVar("Text")
 
 
 class StampedTexts(Generic[Text]):
-    """Texts by handle, each with the stamp of the values that it shows; 0 for a text that is unknown.
+    """Texts by handle, each with the stamp of the values that it shows; 0 for a missing text.
 
     Attributes:
-        nbytes: The bytes of all texts, as far as they count.
+        nbytes: Counted bytes of all texts.
     """
 
     def __init__(self) -> None:
@@ -59,7 +63,7 @@ class StampedTexts(Generic[Text]):
         self._stamps.values[:] = self._sizes.values[:] = self.nbytes = 0
 
     def find(self, handles: Integers, stamps: Integers) -> tuple[list[Text], list[int]]:
-        """Return the texts of some handles, and the positions of those that are not valid."""
+        """Return the texts of handles, and the positions of those that are missing or stale."""
         missing = int(handles.max(initial=-1)) + 1 - len(self._texts)
         if missing > 0:
             self._texts.extend(np.full(missing, None))
@@ -69,7 +73,7 @@ class StampedTexts(Generic[Text]):
         return self._texts.values[handles].tolist(), stale.tolist()
 
     def keep(self, handle: int, stamp: int, text: Text, size: int) -> None:
-        """Keep a text, of which so many bytes count."""
+        """Store a text, of which `size` bytes count."""
         self.nbytes += size - int(self._sizes.values[handle])
         self._texts.values[handle] = text
         self._stamps.values[handle] = stamp
@@ -77,18 +81,17 @@ class StampedTexts(Generic[Text]):
 
 
 class SummaryTexts:
-    """Texts of providers, and of trees by the root, all by handles, which outlast a change of rows.
+    """Texts of providers, and of trees by the root, all by handle.
 
-    A text is valid as long as the stamp of its row, or tree, in the table stays the same. Where there are too many
-    bytes, all texts of the kind are dropped.
+    A text is valid as long as the stamp of its row, or tree, stays the same. A cache that exceeds its
+    bytes drops all its texts.
 
     Attributes:
         providers: Texts of providers.
-        trees: Texts of trees. That of a single provider is the provider's, and counts there.
+        trees: Texts of trees. The text of a single provider counts among those of providers only.
     """
 
     def __init__(self, table: ProviderTable, write: Callable[[int], bytes]) -> None:
-        """Begin with no texts of a table, given a function that writes the text of a row."""
         self._table = table
         self._write = write
         self.providers = StampedTexts[bytes]()
@@ -102,9 +105,9 @@ class SummaryTexts:
         self._last = b"", b""
 
     def joined(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> bytes:
-        """Return the texts of some trees, given their numbers, with commas between them.
+        """Return the texts of trees, joined by commas.
 
-        `check` is called before each text that has to be written, and may raise.
+        `check` is called before each text that is written, and may raise.
         """
         roots = order.roots[trees]
         handles = self._table.handle.values[roots]
@@ -151,7 +154,7 @@ class InventoryView:
         inventory: The amounts.
         used: Units allocated and consumed.
         modified_at: Last update (or creation), in seconds since the epoch.
-        consumes: Consumption of a unit elsewhere, in canonical order.
+        consumes: Consumption by each unit, in canonical order.
     """
 
     resource_class: str
@@ -168,14 +171,14 @@ def summary_fragment(
     form: BodyForm = _FULL,
     requested: Collection[str] = (),
 ) -> bytes:
-    """Write one member of `provider_summaries`, key included.
+    """Write one member of `provider_summaries`, with its key.
 
     Args:
         provider: The provider.
         amounts: Capacity and usage of its inventories by class name, in order of class id.
         traits: Its traits in catalogue order.
-        form: Members that the microversion shows.
-        requested: Names of the classes to show where the form does not show all.
+        form: The members that the microversion shows.
+        requested: Names of the classes to show if the form does not show all.
     """
     shown = {name: amounts[name] for name in amounts if form.all_classes or name in requested}
     entry: dict[str, Any] = {"resources": shown}
@@ -188,5 +191,5 @@ def summary_fragment(
 
 
 def writable(number: int) -> int | orjson.Fragment:
-    """Return a number that orjson can serialize; a capacity may have more than 64 bits."""
+    """Return a number for orjson, which serializes 64 bits only; a capacity may have more."""
     return number if number.bit_length() < _ORJSON_BITS else orjson.Fragment(str(number))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes changes into the table: in place, or by writing whole trees again at the end of it.
+"""Writes changes into the table: in place, or by rewriting whole trees at its end.
 
-Names, generations, amounts and usage change often, and are written where they are. A tree in which providers, or their
-classes, traits and so on, are others is written again, and its former rows are dead.
+Names, generations, amounts and usage change often, and are overwritten. If the providers of a tree,
+or their classes, traits and so on, change, the whole tree is rewritten and its former rows are dead.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ from treeclaim.model.whole import NO_PARENT
 
 @dataclass(frozen=True, slots=True)
 class InPlaceWriter:
-    """Writes into all rows of a provider.
+    """Overwrites values of providers, in the table and in the copies of a compaction.
 
     Attributes:
         table: The rows.
         register: Finds rows.
-        compaction: The compaction under way, if any.
+        compaction: The running compaction, if any.
     """
 
     table: ProviderTable
@@ -45,7 +45,7 @@ class InPlaceWriter:
     compaction: Compaction | None
 
     def refresh_each(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
-        """Write what changes in place; return the records that another shape comes with, by id."""
+        """Write records in place; return those that change the shape, by id."""
         if not records:
             return {}
         reshaped = {}
@@ -65,7 +65,7 @@ class InPlaceWriter:
         return reshaped
 
     def _more_allocated(self, row: int, record: ProviderRecord) -> list[tuple[Use, int]]:
-        """Return what a row consumes of others, and of how many units more that is so now."""
+        """Return the uses of a row's inventories, each with the units allocated since (negative if fewer)."""
         if not self.table.holdings.patterns.are_any:
             return []
         return [
@@ -77,14 +77,13 @@ class InPlaceWriter:
         ]
 
     def _consume(self, row: int, use: Use, amount: int) -> None:
-        """Add the consumption of another inventory by so many units of a row, in each row of the other one."""
         if amount:
             for table, place in self._places_of(row + use.offset):
                 consume(table.classes, use, np.array([place]), np.array([amount * use.amount]))
                 table.touch(np.array([place]))
 
     def count_usage(self, usage: Mapping[int, UsageChange]) -> None:
-        """Count what claims changed."""
+        """Write the changes of claims, with the units that they consume."""
         rows = self.register.by_id.get_each(list(usage))
         changes = {
             row: change
@@ -102,7 +101,6 @@ class InPlaceWriter:
             self.compaction.table.count_each(copies, [changes[row] for row in copied_rows])
 
     def _count_consumed(self, changes: Mapping[int, UsageChange]) -> None:
-        """Count what is consumed by what claims changed, by row."""
         for row, change in changes.items():
             for class_id in change.used.keys() & set(self.table.linked(INVENTORIES.name, row)):
                 index = self.table.classes[class_id].index_of(row)
@@ -110,7 +108,7 @@ class InPlaceWriter:
                     self._consume(row, use, change.used[class_id])
 
     def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
-        """Yield where a row is to be written: here, and where it is copied to."""
+        """Yield the table and its row, then the compacted table and the copied row, if there is one."""
         yield self.table, row
         if self.compaction is not None:
             for copied in self.compaction.copied_among(np.array([row]))[0]:
@@ -123,10 +121,10 @@ _Link = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RewrittenTrees:
-    """Trees that were written again.
+    """Trees that were rewritten.
 
     Attributes:
-        old: The former rows of each tree, dead by now.
+        old: The former rows of each tree, which are dead.
         rows: The same rows, joined.
         class_ids: Classes of the inventories in these rows.
         new: The new rows of each tree.
@@ -139,7 +137,7 @@ class RewrittenTrees:
 
     @property
     def added_count(self) -> int:
-        """Return the number of providers that the trees have more than before."""
+        """Return by how many providers the trees have grown."""
         return sum(map(len, self.new)) - len(self.rows)
 
 
@@ -149,7 +147,7 @@ def rewrite_trees(
     reshaped: Mapping[int, ProviderRecord],
     removed: Iterable[int],
 ) -> RewrittenTrees:
-    """Write the former and present trees of some providers again.
+    """Rewrite the former and present trees of providers.
 
     Args:
         table: The rows.
@@ -163,15 +161,10 @@ def rewrite_trees(
 def edit_order(
     order: TreeOrder | None, table: ProviderTable, trees: RewrittenTrees
 ) -> tuple[TreeOrder | None, Sequence[Splice]]:
-    """Replace trees in the canonical order.
-
-    Args:
-        order: The former order, which becomes unusable; None if it is unknown.
-        table: The rows.
-        trees: The trees that were written again.
+    """Replace trees in the canonical order, which becomes unusable; None if it is unknown.
 
     Returns:
-        The order, None if it must be computed anew; and the changes, tree by tree.
+        The new order, None if it must be computed again; and the splices, tree by tree.
     """
     was = {int(table.id.values[tree.start]): tree.start for tree in trees.old}
     edits = [(was.pop(int(table.id.values[tree.start]), None), tree) for tree in trees.new]
@@ -182,8 +175,6 @@ def edit_order(
 
 
 class _Rewriting:
-    """Writes the trees that some records affect."""
-
     def __init__(
         self, table: ProviderTable, register: Register, records: Sequence[ProviderRecord]
     ) -> None:
@@ -192,7 +183,6 @@ class _Rewriting:
         self._records = records
 
     def run(self, ids: set[int]) -> RewrittenTrees:
-        """Write the trees that providers with some ids were in, or are in now."""
         table, records = self._table, self._records
         old = self._trees_of(ids)
         rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old)])
@@ -214,17 +204,18 @@ class _Rewriting:
         return RewrittenTrees(old, rows, class_ids, _trees(places, new))
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
-        """Return the rows of the trees that providers are in, and of those that they will be in."""
+        """Return the rows of the former and future trees of providers."""
         all_ids = list(ids.union(record.root_id for record in self._records))
         rows = [row for row in self._register.by_id.get_each(all_ids) if row is not None]
         roots = np.unique(self._table.root.values[rows])
         return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
 
     def _laid_out(self, other_rows: Rows) -> tuple[Integers, RowPlaces]:
-        """Lay out some rows and the contents of records, behind all rows and those of the records.
+        """Lay out existing rows and records, as rows that follow those of the table and of the records.
 
         Returns:
-            The row that each new row copies, and the places of the new rows.
+            The source of each new row (an index into `other_rows`, then into the records), and the places
+            of the new rows.
         """
         table, records = self._table, self._records
         parents = table.parent.values[other_rows]
@@ -240,9 +231,9 @@ class _Rewriting:
         return by_id[layout.provider], RowPlaces(parent, first + layout.root, first + layout.end)
 
     def _handles_of_records(self, placed: Integers) -> Sequence[int]:
-        """Return handles for the records that get a row here, and store their contents.
+        """Store the contents of the placed records; return a handle for each record.
 
-        Other records are above no root.
+        Records in a cycle of parents get no row, and their handle is meaningless.
         """
         records = self._records
         numbers = placed[placed >= 0].tolist()
@@ -263,7 +254,7 @@ class _Rewriting:
         return handles
 
     def _link_consumption(self, other_rows: Rows, at: Integers, new: range) -> None:
-        """Write what the inventories of new rows consume, and what is consumed of them."""
+        """Store the consumption by the inventories of new rows, and add the consumed units."""
         table, patterns = self._table, self._table.holdings.patterns
         if not patterns.are_any and not any(
             inventory.consumes for record in self._records for inventory in record.inventories
@@ -290,7 +281,7 @@ class _Rewriting:
     def _links(
         self, row: int, consumption: Iterable[tuple[int, Sequence[Consumed]]]
     ) -> Iterator[_Link]:
-        """Yield the consumption of a row, given what the inventory of each class consumes."""
+        """Yield the consumption of a row, given the consumption of the inventory of each class."""
         for class_id, consumes in consumption:
             for provider_id, consumed_class_id, amount in consumes:
                 consumed_row = self._register.by_id.get(provider_id)
@@ -299,6 +290,5 @@ class _Rewriting:
 
 
 def _trees(places: RowPlaces, rows: range) -> Sequence[range]:
-    """Return the rows of each tree, given where all of their rows are."""
     starts = np.flatnonzero(places.root == np.arange(rows.start, rows.stop))
     return list(map(range, (rows.start + starts).tolist(), places.end[starts].tolist()))
