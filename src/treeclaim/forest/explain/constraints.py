@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request as a list of single constraints, each of which can be left out.
+"""Splits a request into single constraints, and builds requests with fewer of them.
 
-An explanation repeats the search with fewer constraints. No code here judges a provider;
-only the search defines the constraints.
+An explanation repeats the search with fewer constraints. Only the search judges providers.
 """
 
 from collections import Counter, defaultdict
@@ -23,18 +22,18 @@ from treeclaim.model.request import (
 
 
 class Reason(StrEnum):
-    """The reason that rules a tree out; also a label in metrics."""
+    """The reason that excludes a tree; also a label in metrics."""
 
     NO_INVENTORY = "no_inventory"
     """No provider has any inventory of the class."""
     AMOUNT_UNIT = "amount_unit"
     """min_unit, max_unit or step_size does not allow the amount."""
     CAPACITY = "capacity"
-    """Too little is free."""
+    """The free capacity is too low."""
     CONDITION = "condition"
     """Conditions of providers or their ancestors forbid new allocations (page 102, section 3)."""
     CONSUMED = "consumed"
-    """Too little is free of what the amount consumes elsewhere (page 102, section 2)."""
+    """The free capacity of a consumed inventory is too low (page 102, section 2)."""
     TRAIT_MISSING = "trait_missing"
     TRAIT_FORBIDDEN = "trait_forbidden"
     NOT_MEMBER_OF = "not_member_of"
@@ -56,7 +55,7 @@ class Reason(StrEnum):
     DISTINCT = "distinct"
     """Providers of groups must have distinct values of an attribute."""
     COMBINED_CAPACITY = "combined_capacity"
-    """Each group fits alone, together they do not."""
+    """Each group fits alone, but not all groups together."""
     NO_COMMON_TREE = "no_common_tree"
     """Every group has providers, but no tree serves them all."""
     RULE = "rule"
@@ -65,16 +64,15 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraint:
-    """A single condition of a request. Constraints are equal by identity.
+    """A single condition of a request; equal by identity.
 
     Attributes:
-        reason: The reason why a tree does not meet it.
-        group: Suffix of the group it belongs to; None for a constraint on the root or on several
-            groups.
+        reason: The reason reported for a tree that violates it.
+        group: Suffix of its group; None for a constraint on the root or on several groups.
         value: The value in the request.
         detail: Members of the explanation that describe it.
-        text: The text of the client, or a description.
-        attributes: Names of the attributes in it.
+        text: The client's query parameter, or a description.
+        attributes: Names of the attributes that it reads.
         part: Field of `ProviderConditions` with the value; empty for other constraints.
     """
 
@@ -96,7 +94,7 @@ _ROOT_REASONS = {
     "forbidden_aggregates": Reason.ROOT_MEMBER_OF,
     "where": Reason.ROOT_WHERE,
 }
-"""Reasons of the conditions on the root, in the order in which the search judges."""
+"""Reasons of the conditions on the root, in the order of evaluation."""
 
 _GROUP_REASONS = {
     "in_tree": Reason.NOT_IN_TREE,
@@ -107,14 +105,14 @@ _GROUP_REASONS = {
     "forbidden_aggregates": Reason.FORBIDDEN_MEMBER_OF,
     "where": Reason.WHERE,
 }
-"""Reasons of the conditions on a group, in the order in which the search judges."""
+"""Reasons of the conditions on a group, in the order of evaluation."""
 
 _PARAMETERS = {
     "forbidden": "required",
     "forbidden_aggregates": "member_of",
     "not_in_tree": "in_tree",
 }
-"""Parameters of the conditions whose values begin with `!`."""
+"""Query parameters of the negated conditions, which have values with a leading `!`."""
 
 
 def constraints_of(
@@ -122,12 +120,10 @@ def constraints_of(
     conditioned: Collection[str] = (),
     consuming: Collection[str] = (),
 ) -> list[Constraint]:
-    """Return the single constraints of a request, in the order in which the search judges them.
+    """Return the single constraints of a request, in the search's order of evaluation.
 
-    Args:
-        request: The request.
-        conditioned: Suffixes of the groups to which conditions of providers apply.
-        consuming: The request's classes with inventories that consume others.
+    `conditioned` has the suffixes of groups to which conditions of providers apply, and `consuming` the
+    classes with inventories that consume others.
     """
     constraints = [*_of_conditions(request.root, None)]
     for group in request.groups:
@@ -157,7 +153,7 @@ def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[C
 
 
 def _of_providers(group: RequestGroup) -> Constraint:
-    """Return the constraint that providers have no conditions that count; which ones is found out later."""
+    """Return the constraint that no untolerated condition applies; `details` finds the condition later."""
     text = "the conditions of providers"
     if group.suffix != NO_GROUP:
         text += f" for resources{group.suffix}"
@@ -168,7 +164,7 @@ def _of_providers(group: RequestGroup) -> Constraint:
 def _of_consumption(
     group: RequestGroup, can_split: Collection[str], consuming: Collection[str]
 ) -> Iterator[Constraint]:
-    """Yield what is consumed; of an amount that is divided, each part is judged with what is free."""
+    # A split amount has no such constraint: free capacity, consumption included, limits each part.
     for name, amount in group.resources.items():
         if name in consuming and (name not in can_split or group.suffix != NO_GROUP):
             detail = {"resource_class": name, "amount": shown(amount)}
@@ -192,7 +188,7 @@ def _of_conditions(conditions: ProviderConditions, group: str | None) -> Iterato
 
 
 def _describe(part: str, value: Any, *, is_root: bool) -> tuple[dict[str, Any], str]:
-    """Return the detail of a condition, and its value as a client writes it."""
+    """Return the detail of a condition and its value in query syntax."""
     if part == "where":
         return {"expression": value.text}, value.text
     if part == "required":
@@ -233,7 +229,7 @@ def _between(request: CandidateRequest, consuming: Collection[str]) -> Iterator[
 
 
 def _shared_classes(request: CandidateRequest, consuming: Collection[str]) -> list[str]:
-    """Return the classes that several groups request, and those that may consume the same inventory."""
+    """Return the classes of several groups, and the classes that may consume the same inventory."""
     counts: dict[str, int] = {}
     for group in request.groups:
         for name in group.resources:
@@ -251,7 +247,7 @@ def _any_of(names: Collection[str]) -> str:
 
 
 _Parts = Mapping[tuple[str, str | None], Sequence[Any]]
-"""The values of the constraints that a request keeps, by part, or reason without one, and by group."""
+"""Values of the kept constraints by part (or reason, without a part) and group."""
 
 
 def reduce_request(
@@ -260,13 +256,9 @@ def reduce_request(
     groups: Collection[str] | None,
     consuming: Collection[str],
 ) -> CandidateRequest:
-    """Return a request with only some of its constraints and, if given, only some groups.
+    """Return a request with some of its constraints, and the groups with some suffixes (None for all).
 
-    Args:
-        request: The request.
-        kept: The constraints to keep.
-        groups: Suffixes of the groups to keep; None for all.
-        consuming: The request's classes with inventories that consume others.
+    `consuming` has the classes with inventories that consume others.
     """
     parts: defaultdict[tuple[str, str | None], list[Any]] = defaultdict(list)
     for constraint in kept:
@@ -344,10 +336,10 @@ def _reduced_group(
 
 
 def essence_of(request: CandidateRequest) -> Hashable:
-    """Return a key that differs for reduced requests with different matching trees.
+    """Return a cache key for the matching trees of a reduced request.
 
-    Equal groups are interchangeable unless something names them. Where nothing
-    binds groups together, a repeated group changes nothing.
+    Equal groups are interchangeable unless another parameter names them. Without constraints
+    between groups, a repeated group changes nothing.
     """
     named = {
         suffix for listed in request.same_subtree for suffix in (*listed.inside, *listed.outside)

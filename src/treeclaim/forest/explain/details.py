@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Details of the reasons of an explanation, of consumption and conditions as found in the Forest."""
+"""Reads the details of an explanation's reasons from the Forest: consumption and conditions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ ReasonDetail = tuple[Reason, Mapping[str, Any]]
 
 
 def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[str]:
-    """Return those classes of a request of which some inventory consumes others."""
+    """Return the request's classes that have an inventory consuming others."""
     names = {name for group in request.groups for name in group.resources}
     if not forest.holdings.patterns.are_any:
         return frozenset()
@@ -30,13 +30,7 @@ def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[st
 def details_of(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> Sequence[ReasonDetail]:
-    """Return the details of a constraint, at least one: of conditions, one for each key.
-
-    Args:
-        trees: The search that is explained.
-        constraint: One of its constraints.
-        tree: Number of the tree that is explained; None for all.
-    """
+    """Return the details of a constraint in a tree (None for all): one for each condition key, else exactly one."""
     if constraint.reason == Reason.CONSUMED:
         return [_detail_of_consumption(trees, constraint, tree)]
     if constraint.reason == Reason.CONDITION:
@@ -47,14 +41,14 @@ def details_of(
 def _detail_of_consumption(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> ReasonDetail:
-    """Return the amounts of a consumed class where the least is missing."""
+    """Return the amounts of the consumed inventory with the smallest shortage."""
     forest = trees.forest
     rows = _rows_of(forest, constraint.value, tree)
     group = next(group for group in trees.request.groups if group.suffix == constraint.group)
     alone = {constraint.value: group.resources[constraint.value]}
     nearest = _least_missing(forest, rows, constraint.value, alone)
     if nearest is None:
-        # By itself it fits everywhere, but not with what the group takes and consumes besides.
+        # The class fits alone, but not together with the group's other classes.
         nearest = _least_missing(forest, rows, constraint.value, group.resources)
     detail = {"resource_class": constraint.value}
     if nearest is not None:
@@ -68,7 +62,6 @@ def _detail_of_consumption(
 
 
 def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
-    """Return the rows with a class in one tree; None for all trees."""
     columns = forest.class_inventories(name)
     if tree is None:
         return columns.row.values[columns.living()]
@@ -78,19 +71,15 @@ def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
 
 
 _Missing = tuple[int, int, int, int]
-"""The missing amount, the id of the consumed class, the requested and the free amount."""
+"""The missing amount, the id of the consumed class, the requested and free amounts."""
 
 
 def _least_missing(
     forest: Forest, rows: Rows, consuming: str, amounts: Mapping[str, int]
 ) -> _Missing | None:
-    """Return the row, and its consumed inventory, that lacks the least for the consumption of a class.
+    """Return the smallest shortage of an inventory that a class consumes; None without a shortage.
 
-    Args:
-        forest: The Forest.
-        rows: Rows of providers with the class.
-        consuming: The class.
-        amounts: Requested amounts of each provider, by class.
+    `rows` are the providers with the class; each is requested to give `amounts`, by class.
     """
     shortages: list[_Missing] = []
     for use, consuming_rows in forest.uses_at(consuming, rows):
@@ -133,7 +122,7 @@ def _details_of_conditions(
 def _barring(
     trees: MatchingTrees, constraint: Constraint, classes: Sequence[str], tree: int | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield keys and reasons of the conditions of providers with some classes, and of those above them."""
+    """Yield keys and reasons of the untolerated conditions of the classes' providers and their ancestors."""
     forest = trees.forest
     tolerated = constraint.value
     visited_rows: set[int] = set()
@@ -148,10 +137,7 @@ def _barring(
 
 
 def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Rows:
-    """Return the rows, in the canonical order, of the providers that have or supply some classes.
-
-    An inventory that is consumed supplies the class that consumes it.
-    """
+    """Return the rows of providers with an inventory of the classes, or consumed by one, in canonical order."""
     forest, order = trees.forest, trees.forest.order
     has = np.zeros(forest.row_count, dtype=np.bool_)
     for name in classes:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explains why a search finds nothing, or what it finds (contract page 97, section 3).
+"""Explains the outcome of a search for candidates (contract page 97, section 3).
 
-A request is decomposed into single constraints. The whole explanation results from
-searches with some of them: the funnel adds one constraint after the other, an advice leaves one out, and a
-tree is blocked by the constraints that must be left out for it to match. Each of these searches only determines
-which trees have a candidate, for all trees at once, and none is repeated.
+All parts of an explanation are searches with some of the request's single constraints:
+
+- The funnel adds one constraint after the other.
+- An advice omits one constraint.
+- A tree is blocked by the constraints that must be omitted for it to match.
+
+Each search determines, for all trees at once, whether a tree has a candidate. No search is repeated.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,8 +42,8 @@ class Focus:
     """The trees to explain one by one.
 
     Attributes:
-        nearest: Number of trees that do not match, the nearest first.
-        tree: Uuid of a provider of the only tree to explain instead; None for the nearest ones.
+        nearest: Number of nearest non-matching trees.
+        tree: UUID of a provider in the only tree to explain; None for the nearest trees.
     """
 
     nearest: int = 5
@@ -56,19 +59,13 @@ def explain_request(
     rules: Sequence[Constraint] = (),
     judge: Judge | None = None,
 ) -> dict[str, Any]:
-    """Return the whole explanation as a document.
+    """Return the explanation of a request as a document.
 
-    Args:
-        forest: The Forest to search.
-        request: The request to explain.
-        focus: The part of the explanation that the caller wants in detail.
-        budget: The budget of the whole explanation.
-        rules: Rules beyond the request, as constraints of the reason `rule`, which end the list.
-        judge: Returns which trees have candidates that keep some of the rules.
+    `judge` evaluates the `rules` of a placing call, which are constraints with the reason `rule`.
 
     Raises:
         SearchGivenUpError, SearchTooLargeError: if the budget is exceeded.
-        TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
+        TraitsNotFoundError, ResourceClassNotFoundError: if the request has an unknown name.
     """
     require_known_names(forest, request)
     unnamed_held = _unnamed_held(forest, request)
@@ -96,14 +93,14 @@ def explain_request(
 
 
 def _is_any_barred(forest: Forest, group: RequestGroup) -> bool:
-    """Return whether a provider has a condition that a group does not tolerate."""
+    """Return whether any provider has a condition that a group does not tolerate."""
     links, alive = forest.links[CONDITIONS.name], forest.alive.values
     barring = forest.barring(group.conditions.tolerates)
     return any(len(links.rows(condition, alive)) for condition in barring)
 
 
 def _unnamed_held(forest: Forest, request: CandidateRequest) -> Held | None:
-    """Return what the holds have that a request does not name; None where that is not of interest."""
+    """Return the amounts of the holds that a request does not name; None if the Forest has no sums of holds."""
     everywhere = forest.held.everywhere
     if everywhere is None:
         return None
@@ -112,7 +109,7 @@ def _unnamed_held(forest: Forest, request: CandidateRequest) -> Held | None:
 
 
 def _advice_on_holds(trees: MatchingTrees, unnamed_held: Held | None) -> Iterator[str]:
-    """Yield a sentence if trees would match without what the holds have that are not named."""
+    """Yield a sentence if trees would match without the amounts of unnamed holds."""
     if unnamed_held:
         count = int(trees.within(without(trees.forest, unnamed_held)).sum())
         if count:
@@ -124,7 +121,7 @@ def _format_tree_count(count: int) -> str:
 
 
 def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
-    """Yield the steps in which constraints, one after the other, rule trees out."""
+    """Yield a step for each constraint that excludes further trees."""
     kept_constraints: list[Constraint] = []
     group_suffixes: list[str] = []
     trees_before = trees.matching([], [])
@@ -167,7 +164,7 @@ def _step(
 
 
 def _focused_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
-    """Return the indices of the trees to explain one by one."""
+    """Return the numbers of the trees to explain one by one."""
     if focus.tree is None:
         return _nearest(trees, focus.nearest)
     order = trees.forest.order
@@ -178,7 +175,7 @@ def _focused_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
 
 
 def _nearest(trees: MatchingTrees, count: int) -> list[int]:
-    """Return the trees that do not match: those that satisfy the most groups alone first, then as created."""
+    """Return the non-matching trees, those with the most groups satisfied alone first, then in canonical order."""
     unmatched_trees = np.flatnonzero(~trees.matching(trees.constraints))
     if not count or not len(unmatched_trees):
         return []
@@ -190,7 +187,6 @@ def _nearest(trees: MatchingTrees, count: int) -> list[int]:
 
 
 def _explain_tree(trees: MatchingTrees, tree: int, unnamed_held: Held | None) -> dict[str, Any]:
-    """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
     provider = trees.forest.provider(int(order.roots[tree]))
     blocking = [] if trees.matching(trees.constraints)[tree] else list(_blocking(trees, tree))
@@ -212,7 +208,7 @@ def _explain_tree(trees: MatchingTrees, tree: int, unnamed_held: Held | None) ->
 
 
 def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
-    """Yield all constraints that a tree does not meet: without these it matches."""
+    """Yield the constraints without which a tree matches."""
     blocking = [
         constraint
         for group in trees.request.groups
@@ -237,15 +233,11 @@ def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
 def _still_blocking(
     trees: MatchingTrees, tree: int, constraints: Sequence[Constraint]
 ) -> Iterator[Constraint]:
-    """Yield those of some constraints that a tree does not meet beside the ones before them.
-
-    Each is met by itself: together with those before, no choice of providers does.
-    """
+    """Yield each constraint that a tree violates only in combination with the constraints before it."""
     kept_constraints = list(constraints)
     met_count = 0
     while not trees.matching(kept_constraints)[tree]:
-        # The first constraint that cannot be met beside those before it. Bisection is possible, as
-        # more constraints never let more trees match.
+        # Bisection finds the first violated constraint: additional constraints never add trees.
         first, end = met_count, len(kept_constraints)
         while end - first > 1:
             middle = (first + end) // 2
@@ -260,7 +252,7 @@ def _still_blocking(
 def _without_constraints(
     trees: MatchingTrees, left_out: Collection[Constraint]
 ) -> list[Constraint]:
-    """Return all constraints but some, and but those that make no sense without them."""
+    """Return the constraints without some of them, and without the amounts of omitted classes."""
     meaningless_amounts = {
         (constraint.group, constraint.value)
         for constraint in left_out
@@ -278,7 +270,7 @@ def _without_constraints(
 
 
 def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Constraint]:
-    """Yield the constraints of a group that no provider of a tree meets, each judged alone."""
+    """Yield the constraints of a group that no provider of a tree satisfies, each evaluated alone."""
     group_constraints = trees.of_group(suffix)
     if trees.matching(group_constraints, [suffix])[tree]:
         return
@@ -291,7 +283,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
                 continue
             needs = [need for need in needs if need.value not in missing_classes]
         is_met = trees.matching([*needs, constraint], [suffix])[tree]
-        # Classes that no provider has together rule the tree out whatever a condition of the group is.
+        # If no provider has all classes, no condition of the group is to blame.
         if not is_met and trees.matching(needs, [suffix])[tree]:
             is_blocked = True
             if constraint.reason == Reason.NO_INVENTORY:
@@ -299,7 +291,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
             yield constraint
     if is_blocked:
         return
-    # Each constraint is met by some provider, but no provider meets all: show the first that leaves none.
+    # Some provider satisfies each constraint, but none satisfies all: show the first that leaves none.
     for number, constraint in enumerate(group_constraints, 1):
         if not trees.matching(group_constraints[:number], [suffix])[tree]:
             yield constraint
@@ -309,7 +301,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
 def _providers(
     trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: Held | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the providers of a tree that satisfy a constraint, or its groups."""
+    """Yield the providers of a tree with the amounts and attributes that a constraint reads."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
     forest, order = trees.forest, trees.forest.order
     amount_by_class = _amounts_of(trees.request, constraint)
@@ -333,14 +325,14 @@ def _providers(
                 amounts["held"] = shown(held)
             yield document | amounts | _attributes(forest, row, constraint)
         if constraint.attributes and not amount_by_class:
-            # A provider without amounts, such as the root, is shown only with its attributes.
+            # A constraint without amounts, such as one on the root, shows attributes alone.
             yield document | _attributes(forest, row, constraint)
             if constraint.reason == Reason.ROOT_WHERE:
                 return
 
 
 def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, Any]:
-    """Return what a row has of the attributes that a constraint is about, where it is about any."""
+    """Return the member `attributes` with the values that a constraint reads; empty if it reads none."""
     if not constraint.attributes:
         return {}
     value_by_name = forest.attributes_of(row)
@@ -352,7 +344,7 @@ def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, A
 
 
 def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
-    """Return the amounts that a constraint is about, by class."""
+    """Return the requested amounts that a constraint concerns, by class."""
     if constraint.reason in (*AMOUNT_REASONS, Reason.NO_INVENTORY):
         amounts = {group.suffix: group.resources for group in request.groups}
         return {constraint.value: amounts[constraint.group or NO_GROUP][constraint.value]}
@@ -367,7 +359,7 @@ def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[st
 
 
 def _advice(trees: MatchingTrees) -> Iterator[str]:
-    """Yield a sentence for each single constraint without which some tree would match."""
+    """Yield a sentence for each constraint without which some tree would match."""
     for constraint in trees.constraints:
         kept_constraints, groups = _without_constraints(trees, [constraint]), None
         if _is_all_of_a_group(trees.request, constraint):
@@ -383,10 +375,9 @@ def _advice(trees: MatchingTrees) -> Iterator[str]:
 
 
 def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> bool:
-    """Return whether a group vanishes without some constraint.
+    """Return whether a group vanishes without a constraint: its only class.
 
-    The unsuffixed group vanishes without classes. A suffixed group still requires a provider,
-    if it has other conditions, or a list of `same_subtree` names it.
+    A suffixed group remains if it has other conditions or another parameter names it.
     """
     if constraint.reason != Reason.NO_INVENTORY:
         return False

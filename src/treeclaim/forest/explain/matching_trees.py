@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that have a candidate for a part of a request."""
+"""Searches for the trees with a candidate for some constraints of a request."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
@@ -26,18 +26,19 @@ ROOT_REASONS = (
 AMOUNT_REASONS = (Reason.AMOUNT_UNIT, Reason.CAPACITY, Reason.CONSUMED)
 
 _GROUP_BYTES = 2_000
-"""Memory that is counted for each group of a question whose outcome is kept."""
+"""Memory counted for each group of a cached request."""
 
 
 Judge = Callable[[Forest, CandidateRequest, Sequence[Any], Mask], Mask]
-"""Returns in which of some trees, which have candidates for a request, a candidate keeps some rules.
+"""Returns the trees with a candidate that satisfies rules.
 
-The arguments are the Forest, the request, the values of the rules' constraints, and the trees, shape (roots,).
+The arguments are the Forest, the request, the values of the rules' constraints, and the mask of the
+trees with candidates, shape (roots,).
 """
 
 
 class MatchingTrees:
-    """Answers which trees match a request with some of its constraints."""
+    """Finds and caches the trees that match some constraints of a request."""
 
     def __init__(
         self,
@@ -47,15 +48,7 @@ class MatchingTrees:
         budget: Budget,
         judge: Judge | None = None,
     ) -> None:
-        """Prepare searches with some of the constraints.
-
-        Args:
-            forest: The Forest to search.
-            request: The request.
-            constraints: All constraints of the request, and rules beyond it.
-            budget: Budget of all searches together.
-            judge: Required if there are rules.
-        """
+        """Prepare searches with one budget for all; rules among the constraints require a `judge`."""
         self.forest = forest
         self.request = request
         self.constraints = constraints
@@ -69,7 +62,7 @@ class MatchingTrees:
     def matching(
         self, kept: Collection[Constraint], groups: Collection[str] | None = None
     ) -> Mask:
-        """Return for each root, in canonical order, whether its tree has a candidate."""
+        """Return whether each tree has a candidate, shape (roots,), in canonical order."""
         self._budget.check()
         reduced_request = reduce_request(self.request, kept, groups, self._consuming)
         matching = self._match_trees(reduced_request)
@@ -84,19 +77,19 @@ class MatchingTrees:
         return self._known[key]
 
     def is_any_matching(self) -> bool:
-        """Return whether any tree has a candidate: the first ones first, as mostly one of these has."""
+        """Return whether any tree has a candidate; search in order, because an early tree usually matches."""
         request = reduce_request(self.request, self.constraints, None, self._consuming)
         with self._budget.scope():
             problem = self._relate(request)
             if problem.plan.split:
                 return next(Splitter(problem).distinct(), None) is not None
             if problem.rules.consuming:
-                # Trees that are alike are searched once.
+                # It searches one tree of each kind only.
                 return len(matching_anchors(problem)) > 0
             return next(combined_from(problem, 0, 1), None) is not None
 
     def within(self, forest: Forest) -> Mask:
-        """Return the same for the whole request in another Forest of the same shape."""
+        """Return the trees of another Forest of the same shape that match all constraints."""
         constraints, judge = self.constraints, self._judge
         return MatchingTrees(forest, self.request, constraints, self._budget, judge).matching(
             constraints
@@ -116,20 +109,19 @@ class MatchingTrees:
         return relate(self.forest, request, SearchOptions(), self._budget)
 
     def _keep(self, key: Hashable, request: CandidateRequest, mask: Mask) -> None:
-        # In the set of what is known its key, too, grows with the request.
+        # The key grows with the request too.
         self._budget.hold(mask.nbytes + _GROUP_BYTES * len(request.groups))
         self._known[key] = read_only(mask)
 
     def of_group(self, suffix: str) -> list[Constraint]:
-        """Return the constraints of one group."""
+        """Return the constraints of a group."""
         return [constraint for constraint in self.constraints if constraint.group == suffix]
 
     def needed_by(self, constraint: Constraint) -> list[Constraint]:
-        """Return the constraints on which a constraint of the same group depends.
+        """Return the constraints of the same group on which a constraint depends.
 
-        An amount depends on its class. So do conditions of providers, and a
-        condition of the unsuffixed group, which places nothing
-        without classes.
+        An amount depends on its class. Conditions of providers, and all conditions of the unsuffixed
+        group, depend on every class of the group.
         """
         if constraint.group is None or constraint.reason == Reason.NO_INVENTORY:
             return []
@@ -151,7 +143,7 @@ class MatchingTrees:
 
 
 def _matching_roots(problem: Problem) -> Rows:
-    """Return the rows of the roots of the trees that have some candidate, in canonical order."""
+    """Return the root rows of the trees with a candidate, in canonical order."""
     if not problem.plan.split:
         return matching_anchors(problem)
     splitter = Splitter(problem)

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether groups that compete for the same providers can all be served.
+"""Checks whether all slots that compete for the same providers can be served.
 
-The slots of a request compete in two ways: under `isolate` each suffixed group needs a provider
-of its own; and slots that request the same class share the free units. Both are assignment
-problems: can every slot get one of its options so that no provider is used more often than
-it has room for? (Hall's marriage theorem, with multiplicities.)
+Slots compete in two ways:
 
-Counting decides for all trees at once with a few array operations: the options of each set of
-competitors together must have enough room. Augmenting paths (Kuhn, "The Hungarian method", 1955) then judge
-exactly, but only a tree with too many combinations to try.
+- Under `isolate`, each suffixed group needs a different provider.
+- Slots that request the same class share the free units.
 
-A provider's room is counted in units of the smallest requested amount. All these conditions are necessary,
-never too strict: the trees that meet them are still judged by all rules.
+Both are assignment problems with capacities (Hall's marriage theorem, with multiplicities). Counting
+excludes trees with a few array operations for all of them: the options of all competitors together
+must have enough room. Augmenting paths (Kuhn, "The Hungarian method", 1955) decide exactly, but only
+for trees with too many combinations to try.
+
+A provider's room is a multiple of the smallest requested amount. All checks are necessary conditions:
+the search still applies all rules to the remaining trees.
 """
 
 from collections import defaultdict, deque
@@ -26,24 +27,18 @@ from treeclaim.forest.table.columns import Integers, Mask
 from treeclaim.forest.table.order import TreeOrder
 
 SOME_COMBINATIONS = 500
-"""A tree with more combinations than this is judged exactly before it is searched with others."""
+"""Combinations above which a tree is checked exactly before a search of several trees."""
 
 MANY_COMBINATIONS = 20_000
-"""A tree with more combinations than this is searched by itself, and judged exactly first."""
+"""Combinations above which a tree is checked exactly and then searched alone."""
 
 
 def assignable(
     domains: Sequence[Sequence[int]], capacity: Mapping[int, int], budget: Budget = UNBOUNDED
 ) -> bool:
-    """Return whether every item can be put into a bin of its domain within the capacities.
-
-    Args:
-        domains: The bins that each item can use.
-        capacity: Number of items that each bin holds; missing bins hold none.
-        budget: The budget of the search.
-    """
+    """Return whether every item fits into a bin of its domain; bins without a capacity hold no item."""
     if all(domain is domains[0] for domain in domains):
-        # Items that can use the same bins fit if there is room enough.
+        # Items with the same bins fit if the total room is sufficient.
         return not domains or sum(max(capacity.get(bin_, 0), 0) for bin_ in domains[0]) >= len(
             domains
         )
@@ -54,7 +49,7 @@ def assignable(
         if free_bin is None:
             return False
         while free_bin is not None:
-            # A displaced item leaves its bin to the item that displaced it.
+            # The displaced item moves on, and its bin passes to the item that displaced it.
             mover = came_from[free_bin]
             earlier_bin = bin_of.get(mover)
             if earlier_bin is not None:
@@ -71,10 +66,9 @@ def _find_room(
     contents: Mapping[int, set[int]],
     budget: Budget,
 ) -> tuple[Mapping[int, int], int | None]:
-    """Return a bin with room that an item reaches by displacing others, None if there is none.
+    """Find a bin with room that an item reaches by displacing others (breadth-first).
 
-    Returns:
-        The item that first tried each bin, and the bin.
+    Returns the item that first tried each bin, and the found bin or None.
     """
     came_from: dict[int, int] = {}
     waiting = deque([item])
@@ -91,7 +85,7 @@ def _find_room(
 
 
 class JointFeasibility:
-    """Answers whether anchors, or partial candidates, can still serve all competing slots."""
+    """Checks whether anchors and partial candidates can serve all competing slots."""
 
     def __init__(
         self,
@@ -107,14 +101,14 @@ class JointFeasibility:
         """Prepare the checks for the anchors of a stage.
 
         Args:
-            slots: The amounts of each slot.
+            slots: All slots of the request.
             domains: The domain of each slot.
-            joint_constraints: The slots that compete.
-            lists: Slots of each same_subtree list. The head of a list leaves them few options, so
-                they are left out of the number of combinations.
+            joint_constraints: The competing slots.
+            lists: Slots of each same_subtree list. They do not count as combinations, because the head of
+                a list leaves them few options.
             order: The canonical order of trees.
             budget: The budget of the search.
-            possible: Which anchors the values of attributes permit; None for all.
+            possible: Mask of the anchors that the values of attributes permit; None for all.
         """
         self._budget = budget
         self._possible = possible
@@ -128,7 +122,7 @@ class JointFeasibility:
         self._order = order
 
     def possible_anchors(self, anchor_count: int) -> Integers:
-        """Return the anchors (indices) that counting does not rule out, ascending."""
+        """Return the indices of the anchors that counting does not exclude, ascending."""
         mask = np.ones(anchor_count, dtype=np.bool_)
         if self._possible is not None:
             mask &= self._possible
@@ -161,15 +155,15 @@ class JointFeasibility:
         return mask
 
     def runs(self, anchors: Integers) -> Iterator[Integers]:
-        """Split anchors into runs: each with many combinations alone, the others together.
+        """Split anchors into runs: anchors with many combinations alone, the others together.
 
-        Anchors that earlier checks have excluded are left out.
+        Exact checks exclude further anchors.
         """
         if not self._joint_domains:
             yield anchors
             return
         combinations = np.zeros(len(anchors))
-        # A slot may be without options where consumers that are not written yet took all room.
+        # A slot has no options if consumers that are not written yet took all room.
         with np.errstate(divide="ignore"):
             for slot in self._loose:
                 combinations += np.log(self._domains[slot].counts[anchors])
@@ -187,13 +181,10 @@ class JointFeasibility:
         yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
 
     def _likenesses(self, anchors: Integers, which: Integers) -> Iterator[tuple[int, bytes]]:
-        """Yield a key of the judgement of each of some anchors: alike trees have the same key.
+        """Yield positions of anchors with a key that is equal for trees with the same verdict.
 
-        Anchors with equally many options are serialized together, as rows of a matrix.
-
-        Args:
-            anchors: Indices of anchors.
-            which: Positions of the anchors to judge, int64.
+        `which` has the positions to yield. Anchors with equal numbers of options are serialized together,
+        as rows of a matrix.
         """
         counts = np.array([domain.counts[anchors[which]] for domain in self._joint_domains])
         sizes, group = np.unique(counts, axis=1, return_inverse=True)
@@ -213,12 +204,9 @@ class JointFeasibility:
                 yield at, prefix + row.tobytes()
 
     def may_complete(self, anchor: int, chosen: Integers, left: Sequence[int]) -> bool:
-        """Judge whether the slots that are left can all be served after some choices.
+        """Return whether the open slots can all be served beside the choices for the other slots.
 
-        Args:
-            anchor: Index of the anchor.
-            chosen: Rows of providers by slot, int64, shape (slots,); those of `left` have no meaning.
-            left: Slots that are not filled yet.
+        `chosen` has rows of providers by slot, int64, shape (slots,); they are undefined for open slots.
         """
         open_slots = set(left)
         return all(

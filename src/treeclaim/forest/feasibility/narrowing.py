@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Narrows the options of slots before they are combined: by values of attributes, and by heads of `same_subtree`."""
+"""Removes options of slots before they are combined: by attribute values and by heads of `same_subtree`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,10 @@ def narrow_by_values(
     values: Mapping[str, Integers],
     budget: Budget,
 ) -> list[Domain]:
-    """Return domains without the options whose value is impossible for another slot that must have it too.
+    """Return domains without the options with a value that another slot of `match` cannot have.
 
-    Args:
-        domains: The domains of all slots; equal slots share one, before and afterwards.
-        compared: The compared slots.
-        joint_constraints: The slots that compete.
-        values: Numbers of values by row, by the names of the attributes.
-        budget: The budget of the search.
+    Equal slots share a domain, before and afterwards. `values` has the number of each row's value, by
+    name of the attribute.
     """
     narrowed = list(domains)
     for listed in compared:
@@ -55,7 +51,7 @@ def narrow_by_values(
 
 
 def _keys(domain: Domain, values: Integers) -> Integers:
-    """Return for each option a number that stands for its anchor and its value."""
+    """Return a number for the anchor and value of each option, int64, shape (options,)."""
     distinct_values, number = np.unique(values, return_inverse=True)
     anchors = np.arange(len(domain.starts) - 1).repeat(domain.counts)
     keys: Integers = anchors * len(distinct_values) + number[domain.positions]
@@ -68,7 +64,7 @@ def _keys_with_room(
     domains: Sequence[Domain],
     values: Integers,
 ) -> Integers:
-    """Return the keys whose options serve enough slots together."""
+    """Return the keys of options that together serve enough slots."""
     distinct = list({id(domains[slot]): domains[slot] for slot in members}.values())
     _, first = np.unique(np.concatenate([domain.keys for domain in distinct]), return_index=True)
     keys = np.concatenate([_keys(domain, values) for domain in distinct])[first]
@@ -84,7 +80,7 @@ def with_enough_values(
     anchor_count: int,
     budget: Budget,
 ) -> Mask:
-    """Return the anchors under which compared slots have options, and values enough to differ."""
+    """Return the mask of anchors where compared slots have options, and `distinct` slots enough values."""
     possible = np.ones(anchor_count, dtype=np.bool_)
     for listed in compared:
         budget.check()
@@ -103,7 +99,7 @@ class Heads:
     """The possible heads of one same_subtree list, by anchor.
 
     Attributes:
-        starts: Where each anchor's heads begin, int64, shape (anchors + 1,).
+        starts: Index of each anchor's first head, int64, shape (anchors + 1,).
         positions: Rows of heads, in canonical order within an anchor, int64, shape (heads,).
     """
 
@@ -118,17 +114,10 @@ def heads_of(
     anchor_count: int,
     order: TreeOrder,
 ) -> Heads:
-    """Find the options of any slot that may have all slots of the list in their subtree.
+    """Find the possible heads of a same_subtree list.
 
-    Such an option has options of every slot in its subtree, and where slots compete, these
-    options have room for all of them together, as far as counting shows.
-
-    Args:
-        domains: The options of each slot of the request.
-        members: The slots of the list.
-        joint_constraints: The slots of the list that compete.
-        anchor_count: Number of anchors.
-        order: The canonical order.
+    The subtree of a head contains options of every slot of the list (`members`). By counting, these
+    options have room for all competing slots.
     """
     distinct = {id(domains[slot]): domains[slot] for slot in members}
     anchors, positions = _candidates(list(distinct.values()), order)
@@ -156,7 +145,7 @@ def heads_of(
 
 
 def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
-    """Return the anchor and the row of each option of any of some slots, none twice."""
+    """Return the anchors and rows of all options, without duplicates."""
     keys = merge_rows([domain.keys for domain in domains])
     anchors = keys // order.span
     return anchors, order.rows_at(keys - anchors * order.span)

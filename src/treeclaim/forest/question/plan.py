@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consequences of a request that need no provider.
+"""Compiles a request into slots, constraints and steps, which depend on no provider.
 
-Schedulers repeat a few requests all day, one for each flavor, so plans are cached.
+Plans are cached: schedulers repeat a few requests all day, one for each flavor.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,18 +24,17 @@ from treeclaim.forest.question.steps import Step, steps_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _PLANS_BYTES = 12_000_000
-"""Bytes of plans: some thousand of usual requests, or a few of very large ones."""
+"""Bytes of cached plans: thousands of usual requests, or a few very large ones."""
 
 _PLAN_BYTES = 4_000
-"""Bytes that are counted for a plan besides its request."""
+"""Bytes counted for a plan besides its request."""
 
 _STEP_BYTES = 16
-"""Memory that is counted for each pair of slots in its steps."""
+"""Bytes counted for each pair of slots in the steps of a plan."""
 
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400
-"""Bytes counted for a group of a request, and for each resource in it: a name
-has 255 characters at most."""
+"""Bytes counted for a group of a request and for each resource in it, whose name has at most 255 characters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +42,16 @@ class Plan:
     """A request in the form that the search uses; equal requests usually share it.
 
     Attributes:
-        request: The request.
-        groups: Its groups, without repetitions of equal ones.
-        wants: The amounts of each slot, in the order of the columns of a candidate.
-        lists: The slots of each same_subtree list; lists without effect are left out.
+        groups: The distinct groups.
+        slots: The slots, in the order of a candidate's columns.
+        lists: The slots of each same_subtree list that has an effect.
         outside: For each list, the slots that must be outside.
-        joint_constraints: The slots that compete.
-        subtree_constraints: For each list, its slots that compete.
+        joint_constraints: The competing slots.
+        subtree_constraints: For each list, its competing slots.
         unsuffixed: The slots of the unsuffixed group.
-        required: The sets of traits that the providers of the unsuffixed group must cover
-            together.
-        values: The slots whose providers must have equal, or different, values of an attribute.
-        split: Amounts of the classes of the unsuffixed group that several providers may give;
-            no slot is for them.
+        required: Sets of traits that the providers of the unsuffixed group must cover together.
+        values: The slots compared by an attribute.
+        split: Amounts of the unsuffixed group that several providers may give, by class; without slots.
     """
 
     request: CandidateRequest
@@ -72,7 +68,7 @@ class Plan:
 
     @cached_property
     def nbytes(self) -> int:
-        """Return the memory that it takes, with the request."""
+        """Return the bytes of the plan and its request."""
         steps = len(self.slots) + len(self.lists)
         return _PLAN_BYTES + _STEP_BYTES * steps**2 + _bytes_of(self.request)
 
@@ -82,11 +78,7 @@ class Plan:
         return steps_of(self)
 
     def without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
-        """Return the plan where some slots do not compete for a class; the same one each time.
-
-        Args:
-            disjoint: Slots and names of classes for which no other slot can use the same provider.
-        """
+        """Return the cached plan in which slots do not compete for a class: pairs of slot and class."""
         if not disjoint:
             return self
         return _plans.get((self, disjoint), partial(self._without_disjoint, disjoint))
@@ -103,7 +95,7 @@ class Plan:
 
 
 def _bytes_of(request: CandidateRequest) -> int:
-    """Estimate the memory of a request; an exact measure would take long."""
+    """Estimate the memory of a request; an exact measure is too slow."""
     nbytes = sum(map(size_of, filter(None, (request.same_subtree, request.values))))
     if not request.root.is_empty:
         nbytes += size_of(request.root)
@@ -116,11 +108,11 @@ def _bytes_of(request: CandidateRequest) -> int:
 
 
 _plans = ByteCache(_PLANS_BYTES, None, makes_read_only=False)
-"""Plans by request, and by plan and what is disjoint there; a plan counts its request."""
+"""Plans by request, and by plan and disjoint slots."""
 
 
 def plan_of(request: CandidateRequest) -> Plan:
-    """Return the plan of a request; mostly the same one for the same request."""
+    """Return the plan of a request, usually from the cache."""
     return _plans.get(request, partial(_make_plan, request))
 
 
@@ -142,7 +134,7 @@ def _make_plan(request: CandidateRequest) -> Plan:
         joint_constraints=joint_constraints_of(slots, request, range(len(slots))),
         subtree_constraints=tuple(map(partial(joint_constraints_of, slots, request), inside)),
         unsuffixed=unsuffixed,
-        # The provider of a single class is chosen by its traits in the first place.
+        # For a single class, the traits already restrict the options.
         required=required if split or len(unsuffixed) > 1 else (),
         values=slot_values_of(request, slots) if request.values else (),
         split=split,
@@ -163,7 +155,7 @@ def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozense
 
 
 def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
-    """Return a group without what is split, and without traits that can be judged only then."""
+    """Return a group without split classes, and without traits, which are checked after the split."""
     if group.suffix != NO_GROUP:
         return group
     resources = {name: n for name, n in group.resources.items() if name not in split}
@@ -173,7 +165,7 @@ def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
 def _subtree_lists(
     request: CandidateRequest, slots: Sequence[Slot]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the slots inside and outside of each list that has an effect."""
+    """Return the slots inside and outside of each same_subtree list that has an effect."""
     by_suffix = {slot.suffix: index for index, slot in enumerate(slots)}
 
     def numbers(suffixes: Iterable[str]) -> tuple[int, ...]:

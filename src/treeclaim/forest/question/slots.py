@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The slots of a request: the demand of each, and the slots that are compared by an attribute.
-
-Contract page 102, section 1, defines the comparisons `match` and `distinct`.
-"""
+"""The slots of a request: their demands, competition, and comparisons (contract page 102, section 1)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,24 +9,23 @@ from treeclaim.model.provider import MAXIMUM_INTEGER
 from treeclaim.model.request import NO_GROUP, STRICT, CandidateRequest, RequestGroup
 
 BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1
-"""Replaces every greater amount of a slot, so that sums fit into 64 bits: a provider gives at most
-its max_unit to one candidate, so none gives this amount, or a sum with it."""
+"""Replaces greater amounts of a slot, so that sums fit into 64 bits. It exceeds every max_unit, so no provider
+gives it."""
 
 BEYOND_ALL_ROOM = 2**62
-"""The same bound for an amount that several providers give: more than two thousand million of them."""
+"""Replaces greater amounts that several providers give; it exceeds the sum of two thousand million providers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The demand of a slot. A slot is a place in a candidate that takes one provider.
+    """A place in a candidate that takes one provider, with its demand.
 
     Attributes:
         suffix: The group's suffix, "" for a slot of the unsuffixed group.
-        resources: Amounts that the provider gives, by class name; empty for a resourceless
-            group.
-        group: Index in `Plan.groups` of its group.
+        resources: Amounts that the provider gives, by class name; empty for a resourceless group.
+        group: Index of its group in `Plan.groups`.
         part: Number of the slot in that group.
-        lenient: Classes of which some limit is ignored, to explain a search.
+        lenient: Classes with an ignored limit, for an explanation.
     """
 
     suffix: str
@@ -42,7 +38,7 @@ class Slot:
 def slots_of(
     groups: Sequence[RequestGroup],
 ) -> tuple[tuple[RequestGroup, ...], tuple[Slot, ...]]:
-    """Return the groups, without repetitions of equal ones, and the slots of all."""
+    """Return the distinct groups, and the slots of all groups."""
     distinct: list[RequestGroup] = []
     slots = []
     for group in groups:
@@ -73,11 +69,11 @@ def _asks_the_same(group: RequestGroup, other: RequestGroup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JointConstraint:
-    """Slots that compete.
+    """Slots that compete for providers.
 
     Attributes:
         slots: At least two.
-        resource_class: The class that they share; None where each needs a provider of its own.
+        resource_class: The class that they share; None if each needs a different provider.
         least: The smallest amount (1 without a class).
         total: The sum of the amounts.
     """
@@ -91,7 +87,7 @@ class JointConstraint:
 def joint_constraints_of(
     slots: Sequence[Slot], request: CandidateRequest, numbers: Sequence[int]
 ) -> tuple[JointConstraint, ...]:
-    """Find out which of some slots compete."""
+    """Return the joint constraints of some slots."""
     joint_constraints = []
     alone = tuple([slot for slot in numbers if slots[slot].suffix in request.isolated])
     if len(alone) > 1:
@@ -101,7 +97,7 @@ def joint_constraints_of(
     by_class: dict[str, list[int]] = {}
     for number in numbers:
         for name in slots[number].resources:
-            # An amount of which a limit is overlooked is not added to others either.
+            # Amounts with an ignored limit are not summed either.
             if name not in slots[number].lenient:
                 by_class.setdefault(name, []).append(number)
     for name, competing in by_class.items():
@@ -113,7 +109,6 @@ def joint_constraints_of(
 def _joint_constraint_for(
     slots: Sequence[Slot], name: str, numbers: tuple[int, ...]
 ) -> list[JointConstraint]:
-    """Return the joint constraint of some slots for a class, none if there are not two."""
     amounts = [slots[slot].resources[name] for slot in numbers]
     return [JointConstraint(numbers, name, min(amounts), sum(amounts))] if len(numbers) > 1 else []
 
@@ -137,12 +132,12 @@ def without_disjoint(
 
 @dataclass(frozen=True, slots=True)
 class SlotComparison:
-    """Slots whose providers are compared by an attribute, or the earlier slots with which a slot is compared.
+    """Slots with providers that are compared by an attribute.
 
     Attributes:
-        name: The name of the attribute.
-        slots: The slots, ascending.
-        is_same: Whether all have the same value; else each has another one.
+        name: Name of the attribute.
+        slots: All compared slots, ascending; in a step, the earlier slots.
+        is_same: Whether all values must be equal (`match`), else pairwise different (`distinct`).
     """
 
     name: str
@@ -151,7 +146,7 @@ class SlotComparison:
 
 
 def slot_values_of(request: CandidateRequest, slots: Sequence[Slot]) -> tuple[SlotComparison, ...]:
-    """Return which slots are compared, each comparison once."""
+    """Return the distinct comparisons of a request, sorted."""
     by_suffix = {slot.suffix: number for number, slot in enumerate(slots)}
     slot_values = {
         SlotComparison(
@@ -167,7 +162,7 @@ def slot_values_of(request: CandidateRequest, slots: Sequence[Slot]) -> tuple[Sl
 
 
 def having_what_is_compared(request: CandidateRequest) -> tuple[RequestGroup, ...]:
-    """Return the groups of a request; those that are compared have the attributes."""
+    """Return the groups of a request, compared ones with the condition that the attributes exist."""
     names: dict[str, dict[str, None]] = {}
     for listed in request.values:
         for suffix in listed.suffixes:
@@ -188,7 +183,7 @@ def _having(group: RequestGroup, names: Sequence[str]) -> RequestGroup:
 def compared_with(
     values: Sequence[SlotComparison], slot: int, earlier: Sequence[int]
 ) -> tuple[SlotComparison, ...]:
-    """Return the earlier slots with which a slot is compared: one of them if all have the same value."""
+    """Return the comparisons of a slot with earlier slots; for `match`, one earlier slot is sufficient."""
     comparisons = []
     before = frozenset(earlier)
     for listed in values:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order slots are filled, and what each has to be compared with when it is."""
+"""Orders the slots of a plan, with the rules to check when each is filled."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SummedSlots:
-    """Earlier slots that may take the same class from the same provider.
+    """Earlier slots that may take the same class from the same provider as a step's slot.
 
     Attributes:
-        amount: The amount of this step's slot.
-        slots: The earlier slots.
-        amounts: The amounts of these, int64, shape (k,).
+        amount: The amount of the step's slot.
+        amounts: The amounts of the earlier slots, int64, shape (k,).
     """
 
     amount: int
@@ -32,7 +31,7 @@ class SummedSlots:
 
     @property
     def is_uniform(self) -> bool:
-        """Return whether all earlier slots take the same."""
+        """Return whether all earlier slots take the same amount."""
         return bool((self.amounts == self.amounts[0]).all())
 
 
@@ -42,18 +41,18 @@ class Step:
 
     Attributes:
         slot: The slot to fill; None to guess a head.
-        subtree: The list whose head is guessed; -1 where a slot is filled.
-        covers: Where a head is guessed: earlier slots that must lie in its subtree.
-        spares: Where a head is guessed: earlier slots that must not lie in its subtree.
-        within: The lists that name the slot.
-        avoids: The lists whose subtree the slot must avoid.
-        completes: The lists in `within` of which this is the last slot.
-        differs: Earlier slots that must have other providers.
-        summed: By class name: earlier slots whose amounts add up with this one's.
-        other_trees: Earlier slots that must be the same provider or in another tree (below 1.29).
-        completes_unsuffixed: True if it fills the last slot of the unsuffixed group.
-        compared: Attributes by which the provider is compared with those of earlier slots.
-        not_before: An earlier slot whose provider may not come after this one's; see `steps_without_exchanges`.
+        subtree: The list of the guessed head; -1 to fill a slot.
+        covers: Earlier slots that must be in the subtree of the guessed head.
+        spares: Earlier slots that must be outside the subtree of the guessed head.
+        within: The lists that contain the slot.
+        avoids: The lists with subtrees that the slot must avoid.
+        completes: The lists that this step completes.
+        differs: Earlier slots that must have different providers.
+        summed: Earlier slots with amounts that add to this one's, by class name.
+        other_trees: Earlier slots that must have the same provider or another tree (below 1.29).
+        completes_unsuffixed: Whether it fills the last slot of the unsuffixed group.
+        compared: Comparisons of attributes with earlier slots.
+        not_before: An earlier slot with a provider that this one must not precede; see `steps_without_exchanges`.
     """
 
     slot: int | None
@@ -72,7 +71,7 @@ class Step:
 
     @property
     def is_bound(self) -> bool:
-        """Return whether what fills the slot depends on the slots that were filled before."""
+        """Return whether the options of the slot depend on earlier slots."""
         is_compared = bool(self.differs or self.summed or self.other_trees or self.compared)
         return is_compared or self.not_before is not None
 
@@ -80,12 +79,11 @@ class Step:
 def steps_of(plan: "Plan") -> tuple[Step, ...]:
     """Order heads and slots so that the search prunes early, with the rules of each step.
 
-    Each head comes before the slots of its list that are not filled yet; the slots in
-    no list come last. Among the possible next slots, the greatest demand is first.
+    Each head precedes the unfilled slots of its list; slots without a list come last. Slots with
+    greater demand come first.
 
     This is the canonical order of candidates (contract page 90, section 6). It depends on the
-    request alone, not on free units or other trees. Cached candidates,
-    trees that are counted alone, and searches after claims therefore agree.
+    request alone, so cached candidates, trees that are counted alone, and later searches agree.
     """
     by_demand = sorted(range(len(plan.slots)), key=partial(_demand, plan), reverse=True)
     ranks = {slot: rank for rank, slot in enumerate(by_demand)}
@@ -98,13 +96,9 @@ def steps_of(plan: "Plan") -> tuple[Step, ...]:
 
 
 def steps_without_exchanges(plan: "Plan", order: Order) -> tuple[Step, ...]:
-    """Return steps that find only the first of candidates with one score that exchange providers between slots.
+    """Return steps that find only the first of the candidates that differ by exchanges between equal slots.
 
-    Eight equal groups on eight devices have 40,320 candidates, which differ only in such exchanges.
-
-    Args:
-        plan: The plan of the request.
-        order: The order of the candidates.
+    Such candidates have the same score. Eight equal groups on eight devices have 40,320 of them.
     """
     named = {preference.suffix for preference in order.preferences}
     for term in order.terms:
@@ -133,7 +127,7 @@ def steps_without_exchanges(plan: "Plan", order: Order) -> tuple[Step, ...]:
 
 
 def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
-    """Return the demand of a slot: the greater, the fewer providers are likely to serve it."""
+    """Return the demand of a slot: fewer providers are likely to serve a greater one."""
     demanded_slot = plan.slots[slot]
     conditions = plan.groups[demanded_slot.group].conditions
     trees = bool(conditions.in_tree) + bool(conditions.in_subtree)
@@ -146,7 +140,7 @@ def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
 
 
 class _Planner:
-    """Appends steps, with a record of the slots filled and the heads guessed so far."""
+    """Appends steps, and records the filled slots and guessed heads."""
 
     def __init__(self, plan: "Plan", ranks: Mapping[int, int]) -> None:
         self.steps: list[Step] = []
@@ -179,7 +173,7 @@ class _Planner:
         )
 
     def fill(self, slots: Iterable[int]) -> None:
-        """Add the steps that fill those of some slots that are not filled yet."""
+        """Add steps for the unfilled slots, the greatest demand first."""
         unfilled = [slot for slot in slots if slot not in self._filled]
         for slot in sorted(unfilled, key=self._ranks.__getitem__):
             earlier = tuple(self._filled)
@@ -213,7 +207,7 @@ class _Planner:
         )
 
     def _subtrees_of(self, new: int) -> tuple[tuple[int, ...], ...]:
-        """Return the guessed lists that name a slot, must not, and are whole with it."""
+        """Return the `within`, `avoids` and `completes` of a step."""
         within = [subtree for subtree in self._guessed if new in self._plan.lists[subtree]]
         avoids = [subtree for subtree in self._guessed if new in self._plan.outside[subtree]]
         filled = set(self._filled)
@@ -221,7 +215,7 @@ class _Planner:
         return tuple(within), tuple(avoids), tuple(completes)
 
     def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
-        """Return the earlier slots whose provider one of a suffixed group must not have."""
+        """Return the earlier slots that need other providers than a slot of a suffixed group."""
         rivals = self._suffixed if self._isolated[new] else self._isolated
         return tuple(earlier_slot for earlier_slot in earlier if rivals[earlier_slot])
 

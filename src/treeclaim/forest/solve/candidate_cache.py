@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates of earlier searches, reused while the same providers have room.
+"""Caches the candidates of searches, and reuses them while the same providers have room.
 
-Candidates depend on the shape of the Forest and on the providers that have room, not on the amounts themselves.
-A scheduler requests few flavors again and again, and a claim rarely fills a provider. A search in which slots
-share the amounts of a class depends on more, so its candidates are not cached.
+Candidates depend on the shape of the Forest and on the set of providers with room, not on exact amounts.
+Schedulers repeat few flavors, and a claim rarely fills a provider. Candidates of slots that share the
+amounts of a class depend on more, and are not cached.
 
-A claim that fills a provider invalidates only the candidates of that provider, because no rule between providers
-depends on the room of others. These candidates are dropped. If too few remain, the search continues in the
-last tree and finds some spare candidates for the next claims.
+A claim that fills a provider invalidates only that provider's candidates, because no rule between
+providers depends on the room of others. If too few candidates remain, the search continues in the
+last tree and finds spare candidates for the next claims.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -23,15 +23,11 @@ from treeclaim.forest.table.columns import Mask
 from treeclaim.model.request import NO_GROUP, ByValue
 
 _MOST_BYTES = 2_000_000
-"""The longest list of candidates that is cached."""
+"""Bytes of the longest cached list of candidates."""
 
 
 class CandidateKind(ByValue):
-    """The inputs of candidates, without the shape of the Forest and the providers that have room.
-
-    Attributes:
-        nbytes: Memory that is counted for it.
-    """
+    """A cache key: the inputs of a search except the shape of the Forest and the providers with room."""
 
     __slots__ = ("_hash", "_value", "nbytes")
 
@@ -42,14 +38,12 @@ class CandidateKind(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class KnownCandidates:
-    """The candidates of a problem, and the room that they depend on.
+    """The candidates of a problem, and the providers with room at that time.
 
     Attributes:
-        kind: The kind of the question.
-        chosen: The candidates, int64, shape (candidates, slots); maybe more than are wanted.
-        trees: Number of trees, from the first on, that were searched; None for all.
-        fits: For each relation of the problem, which of the pairs of these trees have room, as in
-            `Relation`.
+        chosen: The candidates, int64, shape (candidates, slots); may exceed the wanted number.
+        trees: Number of searched trees, from the first on; None for all.
+        fits: For each relation, the mask of pairs with room in the searched trees, as in `Relation`.
     """
 
     kind: CandidateKind
@@ -61,19 +55,19 @@ class KnownCandidates:
     def of(
         cls, kind: CandidateKind, problem: Problem, chosen: Choices, most: int | None
     ) -> "KnownCandidates":
-        """Return the candidates of a search that drew at most this many."""
+        """Return the candidates of a search for at most this many."""
         is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.order.tree[chosen[-1, 0]]) + 1
         return cls(kind, chosen, trees, _fits(problem, trees))
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes that this takes; see `ByteCache`."""
+        """Return the bytes for `ByteCache`."""
         fits = sum(fits.nbytes for fits in self.fits if fits is not None)
         return self.chosen.nbytes + fits + self.kind.nbytes
 
     def with_room_now(self, problem: Problem) -> "KnownCandidates | None":
-        """Return the candidates of a problem of the same kind; None if other providers have room now."""
+        """Update the candidates for a later problem of the same kind; return None if a provider has gained room."""
         fits = _fits(problem, self.trees)
         fitting_choices = _with_room(problem, self.chosen, self.fits, fits)
         if fitting_choices is None or fitting_choices is self.chosen:
@@ -85,7 +79,7 @@ class KnownCandidates:
     def _filled_up(
         self, problem: Problem, fitting_choices: Choices, tree: int
     ) -> "KnownCandidates":
-        """Find candidates in a tree and those behind it, in addition to those left of the trees before it."""
+        """Search a tree and later ones again, and keep the candidates of earlier trees."""
         before = fitting_choices[problem.order.tree[fitting_choices[:, 0]] < tree]
         most = (problem.wanted or 0) + SMALLEST_BLOCK
         blocks = (block.chosen for block in combined_from(problem, tree, most - len(before)))
@@ -96,7 +90,7 @@ class KnownCandidates:
 def draw_candidates(
     problem: Problem, candidates: Callable[[], Iterator[Choices]]
 ) -> Iterator[Choices]:
-    """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
+    """Yield blocks of candidates from the cache, or search with `candidates` and cache the result."""
     kind = _kind(problem)
     if kind is None:
         yield from candidates()
@@ -133,13 +127,13 @@ def _known_candidates(problem: Problem, kind: CandidateKind) -> KnownCandidates 
 
 
 def _key(problem: Problem, kind: CandidateKind) -> Hashable:
-    """Return what the candidates depend on besides the shape of the Forest."""
+    """Return the kind and the providers with room as a cache key."""
     fits = (relation.fits for relation in problem.relations)
     return kind, tuple(None if mask is None else np.packbits(mask).tobytes() for mask in fits)
 
 
 def _kind(problem: Problem) -> CandidateKind | None:
-    """Return the kind of question; None if its candidates are not to be kept."""
+    """Return the kind of a problem; None if its candidates must not be cached."""
     plan, options = problem.plan, problem.options
     request = plan.request
     is_shared = any(constraint.resource_class is not None for constraint in plan.joint_constraints)
@@ -166,7 +160,7 @@ def _kind(problem: Problem) -> CandidateKind | None:
 
 
 def _is_tree_by_tree(problem: Problem) -> bool:
-    """Return whether candidates come tree by tree, each with the providers of its tree alone."""
+    """Return whether the search is depth-first and each candidate has providers of one tree only."""
     return not problem.options.breadth_first and all(
         relation.pairs.is_local and not len(relation.pairs.sharing)
         for relation in problem.relations
@@ -174,7 +168,7 @@ def _is_tree_by_tree(problem: Problem) -> bool:
 
 
 def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
-    """Return which providers have room in the first trees, for each relation of a problem."""
+    """Return for each relation the mask of pairs with room in the first trees; None for all trees."""
     return tuple(
         [
             relation.fits
@@ -191,13 +185,9 @@ def _with_room(
     before: Sequence[Mask | None],
     now: Sequence[Mask | None],
 ) -> Choices | None:
-    """Return the candidates whose providers all still have room; None if other providers have gained room.
+    """Return the candidates of providers that still have room; None if a provider has gained room.
 
-    Args:
-        problem: The request, related to the Forest.
-        chosen: The former candidates.
-        before: For each relation, the pairs that had room.
-        now: For each relation, the pairs that have room.
+    `before` and `now` are the masks of pairs with room, for each relation.
     """
     for slot, (had, has) in enumerate(zip(before, now, strict=True)):
         if has is None:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidates of stages, one anchor after the other or all in turn; those within the limit; whether there are any.
+"""Draws candidates from stages, anchor by anchor or by turns, removes duplicates, and applies limits.
 
-A candidate that consists of sharing providers can be reached from several anchors, and is returned
-once (contract page 90, section 3.1, last point), where it comes first.
+Several anchors may have the same candidate of sharing providers. It is returned once, at its first
+anchor (contract page 90, section 3.1, last point).
 
-The operator's maximum, then the client's limit or a random sample, decide how many are returned. Candidates come in
-blocks: rows of providers, int64, shape (candidates, slots).
+The operator's maximum applies first, then the client's limit or a random sample. A block of candidates
+has rows of providers, int64, shape (candidates, slots).
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -30,28 +30,27 @@ from treeclaim.forest.solve.tree_kinds import kinds_where_slow
 from treeclaim.forest.table.columns import Rows, Trees
 
 _BYTES_OF_A_KEY = 100
-"""Memory that is counted for a remembered candidate, beside its rows."""
+"""Memory counted for a recorded candidate besides its rows."""
 
 
 def keys_of(chosen: Choices) -> list[bytes]:
-    """Return what candidates are compared by; an array of whole rows is made into a list many times faster."""
+    """Return a comparable key of each candidate; a view of whole rows converts to a list many times faster."""
     rows = np.ascontiguousarray(chosen)
     keys: list[bytes] = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist()
     return keys
 
 
 class Repetitions:
-    """Recognises candidates that an earlier anchor has too: only those of sharing providers alone can be."""
+    """Detects candidates of an earlier anchor; all their providers are sharing ones."""
 
     def __init__(self, problem: Problem) -> None:
-        """Remember nothing yet."""
         self._is_possible = problem.may_repeat
         self._sharing = sharing_rows(problem.forest)
         self._budget = problem.budget
         self._seen: set[Hashable] = set()
 
     def is_new(self, rows: Sequence[int], key: Hashable) -> bool:
-        """Return whether a candidate has not come before, given its providers and what it is compared by."""
+        """Return whether a candidate is new, and record its key."""
         if not self._is_possible or not self._sharing[rows].all():
             return True
         if key in self._seen:
@@ -61,11 +60,11 @@ class Repetitions:
         return True
 
     def new_among(self, chosen: Choices) -> Choices:
-        """Return those of some candidates that have not come before."""
+        """Return the new candidates, and record their keys."""
         if not self._is_possible:
             return chosen
         shared = np.flatnonzero(self._sharing[chosen].all(axis=1))[::-1]
-        # Of equal candidates the first one stays.
+        # In reverse order, so that the first of equal candidates stays.
         first = dict(zip(keys_of(chosen[shared]), shared.tolist(), strict=True))
         new = first.keys() - self._seen
         self._budget.hold(len(new) * (_BYTES_OF_A_KEY + 8 * chosen.shape[1]))
@@ -77,7 +76,7 @@ class Repetitions:
 
 
 def distinct(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Choices]:
-    """Leave out candidates that an earlier anchor has too."""
+    """Yield the candidates without those of earlier anchors."""
     repetitions = Repetitions(problem)
     for block in blocks:
         chosen = repetitions.new_among(block.chosen)
@@ -91,11 +90,7 @@ _FIRST_ROUND = 1
 def combine_stages(
     problem: Problem, stages: Iterator[Stage], pace: Pace
 ) -> Iterator[CandidateBlock]:
-    """Yield all candidates of some stages, in canonical order or by turns.
-
-    Yields:
-        Candidates with the number of the tree of each one's anchor.
-    """
+    """Yield all candidates of some stages, in canonical order or by turns."""
     for stage in stages:
         draw = stage.combiner.blocks
         is_fruitless = True
@@ -110,14 +105,14 @@ def combine_stages(
 
 
 def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[CandidateBlock]:
-    """Yield all candidates under some anchors (numbers of trees, ascending), or under all."""
+    """Yield all candidates under some anchors (numbers of trees, ascending), or all anchors."""
     pace = Pace(problem)
     reached = find_anchors(problem, pace) if trees is None else iter([trees])
     return combine_stages(problem, prepare_stages(problem, reached, pace), pace)
 
 
 def combined_from(problem: Problem, tree: int, count: int) -> Iterator[CandidateBlock]:
-    """Yield the candidates under the anchors from a tree on, of which so many will be drawn."""
+    """Yield the candidates under the anchors from a tree on; `count` is the number that the caller draws."""
     pace = Pace(problem, count)
     return combine_stages(
         problem, prepare_stages(problem, find_anchors(problem, pace, tree), pace), pace
@@ -125,7 +120,7 @@ def combined_from(problem: Problem, tree: int, count: int) -> Iterator[Candidate
 
 
 def distinct_candidates(problem: Problem, trees: Trees | None = None) -> Iterator[Choices]:
-    """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
+    """Yield all candidates under some anchors, or all anchors, in the usual order without duplicates."""
     return distinct(problem, combined_under(problem, trees))
 
 
@@ -134,14 +129,14 @@ def in_turn(
 ) -> Iterator[Anchored]:
     """Visit the anchors in turn, so that each is represented before any is exhausted.
 
-    In each round every anchor yields twice as many candidates as in the round before, or all it has.
-    The number of rounds therefore stays small, and the order does not depend on the number of candidates
-    wanted. The search of an anchor begins with its first turn.
+    In each round, an anchor yields twice as many candidates as in the previous round. The number of
+    rounds stays small, and the order does not depend on the wanted number. The search of an anchor
+    begins at its first turn.
 
     Args:
-        draw: Draws the candidates of some anchors with blocks of at most this size.
+        draw: Yields the candidates of some anchors in blocks of a size.
         anchors: Indices, ascending.
-        size: Candidates wanted in all, at most.
+        size: Most candidates wanted in total.
     """
     size_of_each = max(size // max(len(anchors), 1), 1)
     waiting = [_Source(draw(anchors[[index]], size_of_each)) for index in range(len(anchors))]
@@ -160,14 +155,14 @@ def in_turn(
 
 
 class _Source:
-    """The candidates of one anchor, taken some at a time."""
+    """Buffers the candidates of one anchor."""
 
     def __init__(self, blocks: Iterator[Anchored]) -> None:
         self._blocks = blocks
         self._rest: Anchored | None = None
 
     def take(self, count: int) -> Anchored | None:
-        """Return at most a number of candidates, None if there are no more."""
+        """Return at most `count` candidates; None at the end."""
         while self._rest is None or not len(self._rest.chosen):
             self._rest = next(self._blocks, None)
             if self._rest is None:
@@ -178,7 +173,7 @@ class _Source:
 
 
 def matching_anchors(problem: Problem, trees: Trees | None = None) -> Rows:
-    """Return the anchors, or those of some trees, that have some candidate: rows of roots, in canonical order."""
+    """Return the root rows of the anchors with a candidate, among some trees or all, in canonical order."""
     anchors = anchors_of(problem, trees)
     if len(anchors) and problem.plan.slots:
         stage = stage_of(problem, anchors)
@@ -197,11 +192,9 @@ def anchors_of(problem: Problem, trees: Trees | None) -> Trees:
 
 
 def first_of_each(problem: Problem, trees: Trees) -> Iterator[CandidateBlock]:
-    """Yield the first candidate of each of some anchors that has any, in the usual order.
+    """Yield the first candidate of each anchor among some trees (numbers, ascending), in the usual order.
 
-    Args:
-        problem: A search that splits nothing.
-        trees: Numbers of trees, ascending.
+    The problem must not have split classes.
     """
     anchors = anchors_of(problem, trees)
     if len(anchors):
@@ -212,23 +205,23 @@ def first_of_each(problem: Problem, trees: Trees) -> Iterator[CandidateBlock]:
 
 
 def _few_rows(stage: Stage) -> int:
-    """Return how many partial candidates to extend together: small blocks get to the first sooner."""
+    """Return the number of partial candidates to extend together; small blocks reach a candidate sooner."""
     return max(2 * len(stage.live), SMALLEST_BLOCK)
 
 
 CANDIDATES_TOGETHER = 2048
-"""Candidates that are handed on together, where there are as many."""
+"""Least size of a gathered block, except the last one."""
 
 _Blocks = Iterator[Choices]
 
 
 def apply_limit(problem: Problem, blocks: _Blocks) -> _Blocks:
-    """Yield the candidates within the limit and the operator's options."""
+    """Yield the candidates within the operator's maximum and the client's limit."""
     return select_candidates(problem, first_candidates(blocks, problem.options.maximum))
 
 
 def select_candidates(problem: Problem, blocks: _Blocks) -> _Blocks:
-    """Yield the candidates within the limit, from those up to the operator's maximum."""
+    """Yield the candidates within the client's limit; at random if the operator chose so."""
     limit = problem.plan.request.limit
     if problem.options.randomize:
         return sample(blocks, limit, np.random.default_rng(), problem.budget)
@@ -236,7 +229,7 @@ def select_candidates(problem: Problem, blocks: _Blocks) -> _Blocks:
 
 
 def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:
-    """Yield the first `count` candidates, or all; nothing is drawn beyond them."""
+    """Yield the first `count` candidates, or all; draw no block beyond them."""
     if count is None:
         yield from blocks
         return
@@ -250,7 +243,7 @@ def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:
 
 
 def gather_blocks(blocks: _Blocks) -> _Blocks:
-    """Put small blocks together, as what is done with a block costs much; order is kept."""
+    """Join small blocks in order, because each block has a high fixed cost."""
     waiting: list[npt.NDArray[np.int64]] = []
     count = 0
     for block in blocks:
@@ -272,8 +265,8 @@ def sample(
 ) -> _Blocks:
     """Yield a uniform random sample of `count` candidates (or all) in random order.
 
-    Every candidate draws a random number, and those with the smallest are kept, so that memory
-    grows with the sample alone.
+    Each candidate draws a random number, and the candidates with the smallest numbers are kept. Memory
+    therefore grows with the sample alone.
     """
     kept: list[npt.NDArray[np.int64]] = []
     drawn: list[npt.NDArray[np.float64]] = []
@@ -284,7 +277,7 @@ def sample(
         kept.append(block)
         drawn.append(generator.random(len(block)))
         candidates += len(block)
-        # Sorting only when there is twice as much as before makes the work linear.
+        # Sorting only after the number has doubled keeps the work linear.
         if count is not None and candidates > 2 * max(count, most):
             before = candidates
             kept, drawn = _smallest(kept, drawn, count)
@@ -297,7 +290,7 @@ def sample(
 def _smallest(
     blocks: list[npt.NDArray[np.int64]], drawn: list[npt.NDArray[np.float64]], count: int | None
 ) -> tuple[list[npt.NDArray[np.int64]], list[npt.NDArray[np.float64]]]:
-    """Return the candidates with the smallest numbers, in order of these."""
+    """Return the candidates with the smallest numbers, sorted by number."""
     numbers = np.concatenate(drawn)
     order = np.argsort(numbers)[:count]
     return [np.concatenate(blocks)[order]], [numbers[order]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request related to a Forest: the providers that can fill each slot, and what must hold between slots."""
+"""Relates a request to a Forest: the possible providers of each slot, and the rules between slots."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,21 +31,18 @@ from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 @dataclass(frozen=True)
 class Problem:
-    """A constraint satisfaction problem: slots, the providers that may fill each, and the rules between them.
+    """A constraint satisfaction problem: slots, their possible providers, and the rules between them.
 
-    It refers to the Forest and copies little of it: amounts are read when anchors are staged,
-    uuids when candidates are serialized. The Forest must not change before the answer is complete.
+    It reads the Forest lazily: amounts when anchors are staged, UUIDs when candidates are serialized.
+    The Forest must not change before the answer is complete.
 
     Attributes:
-        forest: The Forest with amounts, names and summaries.
-        plan: The plan of the request.
         options: The operator's options.
         relations: For each slot, its possible providers with their anchors.
         split_relations: For each split class, the providers that may give a part, with their anchors.
-        allowed: Which trees may be anchors, shape (trees,); None for all.
+        allowed: Mask of the trees that may be anchors, shape (trees,); None for all.
         rules: The rules between the providers of a candidate.
         order: The canonical order of providers and trees.
-        budget: The budget of the search.
     """
 
     forest: Forest
@@ -60,12 +57,12 @@ class Problem:
 
     @cached_property
     def giving(self) -> tuple[int, ...]:
-        """Return the slots whose provider gives something: these determine the trees of a candidate."""
+        """Return the slots with resources: their providers determine the trees of a candidate."""
         return tuple([slot for slot, want in enumerate(self.plan.slots) if want.resources])
 
     @cached_property
     def consumes(self) -> bool:
-        """Return whether any of its providers consumes others (page 102, section 2)."""
+        """Return whether any possible provider consumes other inventories (page 102, section 2)."""
         relation_names = [
             (relation, want.resources)
             for relation, want in zip(self.relations, self.plan.slots, strict=True)
@@ -81,27 +78,27 @@ class Problem:
 
     @property
     def are_trees_apart(self) -> bool:
-        """Return whether each candidate is of one tree, and what is taken in a tree concerns no other one."""
+        """Return whether trees are independent: each candidate uses the providers of one tree."""
         return not self.plan.split and all(relation.pairs.is_local for relation in self.relations)
 
     @property
     def may_leave_anchors(self) -> bool:
-        """Return whether some candidate may have another tree than its anchor's.
+        """Return whether a candidate may belong to a tree other than its anchor's.
 
-        The trees of a candidate are those of the providers that give it something; sharing providers
-        count only if all of them are sharing (page 98, section 1). Providers that give nothing do not count.
+        A candidate belongs to the trees of the providers that give it resources. Sharing providers count
+        only if all of them are sharing (page 98, section 1).
         """
         giving = [self.relations[slot] for slot in self.giving]
         return all(relation.has_sharing for relation in (*giving, *self.split_relations))
 
     @property
     def may_repeat(self) -> bool:
-        """Return whether several anchors may have the same candidate: one of sharing providers alone."""
+        """Return whether anchors may have a candidate in common: one of sharing providers alone."""
         return all(relation.has_sharing for relation in (*self.relations, *self.split_relations))
 
     @cached_property
     def wanted(self) -> int | None:
-        """Return how many candidates will be drawn at most; None for all there are."""
+        """Return the greatest number of candidates to draw; None for all."""
         limits = [self.plan.request.limit, self.options.maximum]
         if self.options.randomize or not self.plan.request.nested:
             limits = [self.options.maximum]
@@ -109,7 +106,7 @@ class Problem:
 
     @property
     def takes_turns(self) -> bool:
-        """Return whether the anchors yield their candidates in turn, so that all are staged at once."""
+        """Return whether the anchors yield candidates in turn, which requires all anchors in one stage."""
         return self.options.breadth_first and not self.plan.split
 
 
@@ -119,10 +116,10 @@ def relate(
     options: SearchOptions,
     budget: Budget,
 ) -> Problem:
-    """Find the providers that can take each slot; what grows with the answer is left for later.
+    """Find the possible providers of each slot.
 
     Raises:
-        TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
+        TraitsNotFoundError, ResourceClassNotFoundError: if the request has an unknown name.
     """
     require_known_names(forest, request)
     # Mixes are large, and only the scoring reads them.
@@ -156,7 +153,7 @@ def _disjoint(
 ) -> frozenset[tuple[int, str]]:
     """Return slots and classes for which no other slot can use the same provider.
 
-    Ports on different physical networks are an example: nothing has to be summed up.
+    Ports on different physical networks are an example: their amounts need not be summed.
     """
     disjoint = set()
     for constraint in plan.joint_constraints:
@@ -187,7 +184,7 @@ def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relati
 
 
 def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tuple[int, ...]:
-    """Return the slots that may meet at an inventory where some consume of it; see `Rules`."""
+    """Return `Rules.consuming`."""
     if not consumed.are_any(forest) or not plan.request.sums_groups:
         return ()
     strict = [[name for name in slot.resources if name not in slot.lenient] for slot in plan.slots]
@@ -211,7 +208,7 @@ def _rules(
     order: TreeOrder,
     budget: Budget,
 ) -> Rules:
-    # Where something is split, the unsuffixed group is not whole before that is done.
+    # With split classes, the traits of the unsuffixed group are checked after the split.
     masks = []
     for names in () if plan.split else plan.required:
         budget.check()

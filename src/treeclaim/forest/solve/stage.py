@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anchors, the trees in which every slot has some provider, made ready together so that candidates can be combined."""
+"""Finds anchors, the trees with a provider for every slot, and prepares them in stages for the combiner."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,30 +20,29 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Trees
 
 FIRST_REACH = 1024
-"""Trees that are looked at together at first, to find those in which every slot has a provider."""
+"""Trees examined together in the first step of the search for anchors."""
 
 FRUITLESS_STRIDE = 8
-"""Factor by which a block grows after anchors without a candidate. Small steps would make
-the way through a full cloud long."""
+"""Factor by which blocks grow after anchors without a candidate. A search of a full cloud in small steps is slow."""
 
 LARGEST_BLOCK = 8192
-"""Partial candidates that are extended together at most: about what fits a processor's cache."""
+"""Most partial candidates to extend together: about the size of a processor's cache."""
 
 SMALLEST_BLOCK = 64
-"""Partial candidates that are extended together at least: fewer cost as much."""
+"""Least partial candidates to extend together: fewer cost the same."""
 
 
 class Pace:
-    """The pace of a search: little at a time if little is wanted, more if little is found.
+    """Block sizes of a search: small if few candidates are wanted, larger after stages without candidates.
 
     Attributes:
-        reach: Trees that are compared together, to find anchors.
-        anchors: Anchors that are staged together.
-        rows: Partial candidates that are extended together.
+        reach: Trees to examine together for anchors.
+        anchors: Anchors in a stage.
+        rows: Partial candidates to extend together.
     """
 
     def __init__(self, problem: Problem, count: int | None = None) -> None:
-        """Begin with the number that the limit requires, or with another number instead."""
+        """Begin with the sizes for the limit of the problem, or for `count` candidates."""
         takes_turns = problem.takes_turns and count is None
         self._largest = most_rows(len(problem.relations), LARGEST_BLOCK)
         most_candidates = problem.wanted if count is None else count
@@ -57,17 +56,14 @@ class Pace:
         self.anchors = trees if takes_turns else self.rows
 
     def note_stage(self, *, is_fruitless: bool) -> None:
-        """Take more the next time, and much more where nothing was found."""
+        """Enlarge the next stage, by more after a stage without candidates."""
         self.anchors *= FRUITLESS_STRIDE if is_fruitless else 2
         if is_fruitless:
             self.rows = min(self.rows * FRUITLESS_STRIDE, self._largest)
 
 
 def find_anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees]:
-    """Yield the anchors (numbers of trees, ascending) range by range, from a tree on.
-
-    A few candidates need not wait for all ranges.
-    """
+    """Yield the anchors (numbers of trees, ascending) lazily in growing ranges, from a tree on."""
     count = len(problem.order.roots)
     while first < count:
         end = min(first + pace.reach, count)
@@ -93,13 +89,12 @@ def anchors_among(problem: Problem, first: int, end: int) -> Trees:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Anchors that are ready to be combined.
+    """Anchors that are prepared for the combiner.
 
     Attributes:
-        trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
-        live: Anchors that may have candidates: indices into `trees`, ascending, int64.
-        combiner: Combines their candidates.
-        nbytes: Memory of their domains.
+        trees: Numbers of the anchors' trees, ascending, int64, shape (anchors,).
+        live: Indices in `trees` of the anchors that may have candidates, ascending, int64.
+        nbytes: Memory of the domains.
     """
 
     trees: Trees
@@ -109,7 +104,7 @@ class Stage:
 
 
 def prepare_stages(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[Stage]:
-    """Prepare anchors (numbers of trees, ascending), as many at a time as the pace allows."""
+    """Prepare anchors (numbers of trees, ascending) in stages of the pace's size."""
     waiting = np.empty(0, dtype=np.int64)
     while True:
         while len(waiting) < pace.anchors and (next_anchors := next(anchors, None)) is not None:
@@ -121,12 +116,7 @@ def prepare_stages(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> It
 
 
 def stage_of(problem: Problem, trees: Trees) -> Stage:
-    """Prepare some anchors; the cost grows only with their domains.
-
-    Args:
-        problem: The request, related to the Forest.
-        trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
-    """
+    """Prepare anchors (numbers of trees, ascending, int64); the cost grows only with their domains."""
     plan, order, budget = problem.plan, problem.order, problem.budget
     domains = _domains(problem, trees)
     possible = None
@@ -157,7 +147,7 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
 
 
 def _domains(problem: Problem, trees: Trees) -> list[Domain]:
-    """Return the domain of each slot under some anchors; equal slots have the same one."""
+    """Return the domain of each slot under some anchors; equal slots share one."""
     joint_classes = {constraint.resource_class for constraint in problem.plan.joint_constraints}
     made: dict[int, Domain] = {}
     domains = []

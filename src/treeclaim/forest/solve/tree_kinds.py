@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of trees that requests cannot distinguish, and ancestors of providers.
+"""Groups trees that a request cannot distinguish, and finds ancestors of providers.
 
-Clouds have many hosts of few models, and most hosts are empty or full. The search, the scores and the count of one
+Clouds have many hosts of few models, and most hosts are empty or full. The candidates, scores and counts of one
 tree are therefore often valid for many others.
 """
 
@@ -25,7 +25,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import TermName
 
 _KINDS_TRIED = 256
-"""Kinds of trees after which as many other trees must be alike for the kinds to be worth their cost."""
+"""Kinds found without copies after which grouping stops: each further kind must be offset by a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Relatives:
     """Ancestors of providers, which depend only on the shape of the Forest.
 
     Attributes:
-        parent: Row of the parent by row, int64; a root is its own.
-        depth: Depth by row, int64; that of a root is 0.
+        parent: Row of the parent by row, int64; a root is its own parent.
+        depth: Depth by row, int64; 0 for a root.
         root, end: As in `TreeOrder`.
     """
 
@@ -45,21 +45,16 @@ class Relatives:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that is kept for it; `root` and `end` belong to the order."""
+        """Return the bytes of its own arrays; `root` and `end` belong to the order."""
         return self.parent.nbytes + self.depth.nbytes
 
     @property
     def deepest(self) -> int:
-        """Return the greatest depth of all."""
+        """Return the greatest depth."""
         return int(self.depth.max(initial=0))
 
     def common(self, first: Rows, last: Rows) -> Rows:
-        """Return the lowest common ancestor-or-self of each pair of rows of one tree.
-
-        Args:
-            first: int64, shape (n,).
-            last: int64, shape (n,), none before the first of its pair.
-        """
+        """Return the lowest common ancestor-or-self of pairs of rows in one tree, each `last` at or after `first`."""
         ancestor = first.copy()
         above = np.flatnonzero(self.end[ancestor] <= last)
         while len(above):
@@ -69,7 +64,7 @@ class Relatives:
 
 
 def relatives_of(forest: Forest) -> Relatives:
-    """Return which provider is above which in a Forest; the same as long as its shape is."""
+    """Return the ancestors in a Forest, cached until its shape changes."""
 
     def made() -> Relatives:
         rows, parent = np.arange(forest.row_count), forest.parent.values
@@ -79,25 +74,25 @@ def relatives_of(forest: Forest) -> Relatives:
         while (is_below := parent[reached] != reached).any():
             depth += is_below
             reached = parent[reached]
-        # The columns go on being written; only what is kept here may not be written into.
+        # The cache makes its arrays read-only, but the Forest must still write to its columns: these are views.
         return Relatives(parent, depth, forest.root.values[:], forest.end.values[:])
 
     return forest.cache.get("relatives", made)
 
 
 class TreeKinds:
-    """Finds trees of an ordered search that have the same candidates with the same scores.
+    """Finds trees of an ordered search that have equal candidates with equal scores.
 
-    Only a term that is a number of the tree itself is left out (`shuffle`).
+    It ignores `shuffle`, a term that is a number of the tree itself.
     """
 
     def __init__(self, problem: Problem, related: Sequence[Sequence[Problem] | None] = ()) -> None:
-        """Read all that scores depend on.
+        """Read all columns on which candidates and scores depend.
 
         Args:
             problem: The search.
-            related: The requests of each mix of its terms `keep`, related to the Forest; None for a mix
-                of which one tree may use what another one has.
+            related: The requests of the mix of each term `keep`, related to the Forest; None for a mix
+                for which trees are not independent.
         """
         self._problem = problem
         relations = (*problem.relations, *problem.split_relations)
@@ -112,7 +107,7 @@ class TreeKinds:
         self._copies = 0
 
     def first_trees(self, trees: Trees) -> Trees:
-        """Return for each of some trees the first tree of its kind that was ever passed, perhaps itself."""
+        """Return for each tree the first tree of its kind in all calls, perhaps itself."""
         first_trees = trees.copy()
         for at, kind in enumerate(_likenesses(self._problem.forest, trees, self._columns)):
             self._problem.budget.check()
@@ -123,11 +118,13 @@ class TreeKinds:
 
 
 def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
-    """Return the kinds of some trees where each is searched alone; None where many are searched together.
+    """Return the kinds of trees if the search visits each tree alone; None if it searches many together.
 
-    Where inventories consume others, no count rules out trees in which each group has room but not all
-    together, so each is searched to the end (contract page 102, section 2). A tree with very many combinations is
-    searched alone, too.
+    It visits trees alone in two cases:
+
+    - Inventories consume others (contract page 102, section 2): counting cannot exclude trees in which each
+      group fits alone, but not all together.
+    - A tree has very many combinations.
     """
 
     def counts(slot: int) -> Integers:
@@ -144,7 +141,7 @@ def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
 
 
 def _likenesses(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
-    """Yield a digest of the columns by row of each of some trees."""
+    """Yield a digest of each tree's part of the columns."""
     first = forest.order.roots[trees]
     counts = forest.order.end[first] - first
     rows = expand_ranges(first, counts)
@@ -155,7 +152,7 @@ def _likenesses(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> It
 
 
 def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
-    """Yield the properties of providers by row on which the candidates of any problem depend."""
+    """Yield the columns, by row, on which the candidates of any problem depend."""
     forest = problems[0].forest
     order = forest.order
     rows = np.arange(forest.row_count)
@@ -180,7 +177,7 @@ def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
         for name in problem.rules.values:
             yield likenesses_of_values(forest, name)
         if problem.plan.split:
-            # Traits of the unsuffixed group are judged after amounts are divided.
+            # Traits of the unsuffixed group are checked after the split.
             for traits in problem.plan.required:
                 yield with_any_trait(forest, traits).astype(np.int64)
         yield from _of_order(problem)
@@ -198,7 +195,7 @@ def _of_order(problem: Problem) -> Iterator[Integers]:
 def _of_inventories(
     forest: Forest, names: Collection[str], columns: Sequence[str]
 ) -> Iterator[Integers]:
-    """Yield some columns of some classes, and of what these consume, by row."""
+    """Yield columns of classes, and of the classes that these consume, by row."""
     consuming = ("pattern",) if are_any(forest) else ()
     for name in sorted(classes_with_consumed(forest, names)):
         inventories = forest.class_inventories(name)

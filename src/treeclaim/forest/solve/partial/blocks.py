@@ -10,24 +10,24 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.columns import Integers, Trees
 
 STACK_BYTES = 64_000_000
-"""Memory in which partial candidates wait: at each step of a search as many as are extended
-together, each with a provider for every slot. A quarter of what a question may hold by default."""
+"""Memory for the partial candidates on the stack: a block for each step of a search, and each row with a provider for
+every slot. It is a quarter of a question's default memory limit."""
 
 Choices = npt.NDArray[np.int64]
-"""Places chosen, shape (candidates, slots); one row is one candidate."""
+"""Rows of providers, int64, shape (candidates, slots); -1 or undefined for open slots."""
 
 
 def most_rows(slots: int, most: int) -> int:
-    """Return how many partial candidates may be extended together, at most some number."""
+    """Return the number of partial candidates to extend together: at most `most`, within `STACK_BYTES`."""
     return max(min(most, STACK_BYTES // (8 * max(slots, 1) ** 2)), 1)
 
 
 class Anchored(NamedTuple):
-    """Candidates.
+    """Candidates with their anchors in a stage.
 
     Attributes:
-        anchor: Index of each one's anchor in its stage, int64, shape (candidates,).
-        chosen: Places, int64, shape (candidates, slots).
+        anchor: Index of each candidate's anchor in the stage, int64, shape (candidates,).
+        chosen: Rows of providers, int64, shape (candidates, slots).
     """
 
     anchor: Integers
@@ -35,10 +35,10 @@ class Anchored(NamedTuple):
 
 
 class CandidateBlock(NamedTuple):
-    """Candidates by the trees of their anchors, whatever stage these were made ready in.
+    """Candidates with the trees of their anchors, independent of stages.
 
     Attributes:
-        tree: Number of the tree of each one's anchor, int64, shape (candidates,).
+        tree: Number of the tree of each candidate's anchor, int64, shape (candidates,).
         chosen: Rows of providers, int64, shape (candidates, slots).
     """
 
@@ -49,13 +49,13 @@ class CandidateBlock(NamedTuple):
 class Block:
     """Partial candidates, in order.
 
-    The matrix of choices is wide where a request has many slots, and most partial candidates
-    of a wide tree are never read again. A block that grew from another one therefore refers to it,
-    and computes its own matrix when it is first read.
+    A request with many slots has a wide matrix of choices, and most partial candidates of a wide tree
+    are never read. An extended block therefore refers to its parent, and computes its own matrix
+    at the first read.
 
     Attributes:
-        anchor: Index of the anchor of each, int64, shape (n,).
-        heads: Positions of the guessed heads, int64, shape (n, same_subtree lists).
+        anchor: Index of each anchor, int64, shape (n,).
+        heads: Rows of the guessed heads, int64, shape (n, same_subtree lists).
     """
 
     __slots__ = ("_chosen", "_parents", "_position", "_row", "_slot", "anchor", "heads")
@@ -71,7 +71,7 @@ class Block:
 
     @classmethod
     def empty(cls, anchors: Integers, slots: int, lists: int) -> "Block":
-        """Return the partial candidates of some anchors in which nothing is chosen."""
+        """Return one partial candidate without choices for each anchor."""
         nothing = np.broadcast_to(np.int64(-1), (len(anchors), slots))
         return cls(anchors, nothing, np.full((len(anchors), lists), -1, dtype=np.int64))
 
@@ -81,7 +81,7 @@ class Block:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that it takes; what two parts of one block share counts for both."""
+        """Return the bytes of its arrays; arrays that parts of a block share count for each part."""
         chosen = self._parents if self._chosen is None else self._chosen
         is_one_value = not any(chosen.strides)
         arrays = (self.anchor, self.heads, self._row, self._position)
@@ -89,42 +89,42 @@ class Block:
 
     @property
     def chosen(self) -> Choices:
-        """Return rows of providers, int64, shape (n, slots); columns not filled yet have no meaning."""
+        """Return rows of providers, int64, shape (n, slots); the columns of open slots are undefined."""
         if self._chosen is None:
-            # Taking rows of a matrix is much faster this way than by an index in brackets.
+            # `take` is much faster than indexing.
             self._chosen = self._parents.take(self._row, axis=0)
             self._chosen[:, self._slot] = self._position
         return self._chosen
 
     def filled(self, row: Integers, slot: int, position: Integers) -> "Block":
-        """Return some of the partial candidates with providers for a slot."""
+        """Return the partial candidates at `row`, extended by providers for a slot."""
         grown = Block(self.anchor.take(row), self.chosen, self.heads.take(row, axis=0))
         grown._chosen = None
         grown._row, grown._slot, grown._position = row, slot, position
         return grown
 
     def headed(self, row: Integers, subtree: int, position: Integers) -> "Block":
-        """Return some of the rows with heads for a same_subtree list."""
+        """Return the partial candidates at `row`, extended by heads for a same_subtree list."""
         grown = self.take(row)
         grown.heads[:, subtree] = position
         return grown
 
     def part(self, rows: slice) -> "Block":
-        """Return a range of the rows."""
+        """Return a range of the partial candidates."""
         part = Block(self.anchor[rows], self._parents, self.heads[rows])
         part._chosen = None if self._chosen is None else self._chosen[rows]
         part._row, part._slot, part._position = self._row[rows], self._slot, self._position[rows]
         return part
 
     def take(self, rows: Integers) -> "Block":
-        """Return some of the rows."""
+        """Return the partial candidates at some indices."""
         return Block(
             self.anchor.take(rows), self.chosen.take(rows, axis=0), self.heads.take(rows, axis=0)
         )
 
 
 class Stack:
-    """A stack of blocks, each with the number of its next step; a budget counts its memory."""
+    """A stack of blocks with the numbers of their next steps; a budget counts its memory."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -135,7 +135,7 @@ class Stack:
         return len(self._waiting)
 
     def push(self, depth: int, block: Block) -> None:
-        """Push a block."""
+        """Push a block with the number of its next step."""
         nbytes = block.nbytes
         self._waiting.append((depth, block, nbytes))
         self._budget.hold(nbytes)

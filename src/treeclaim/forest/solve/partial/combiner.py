@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups to candidates: a depth-first search that moves blocks of partial candidates.
+"""Combines the options of slots into candidates: a depth-first search with blocks of partial candidates.
 
-A candidate is an anchor and one provider for each slot. Slots are filled one after
-the other, as a database joins tables: a block of partial candidates (rows of a matrix) is joined
-with the next slot's options under the same anchor, and every rule that can be judged by then
-(isolation, summed amounts, subtrees, traits) removes rows at once. Where the join would exceed
-a budget, only the first rows of the block are joined, and the remaining rows wait on a stack.
-The search is therefore depth-first, with little memory, and for many small trees, it takes a few
-array operations for all of them together. It is lazy, and its order of candidates does not depend
-on the budget.
+A candidate is an anchor and one provider for each slot. The search fills one slot after the other, as
+a database joins tables:
 
-The providers of a same_subtree list have a unique head, the ancestor of all others.
-The search guesses the head first, as if it were another slot. From then on, each slot of
-the list has only the options in the head's subtree, which is an interval of rows. At the end,
-one of the slots must have taken the head itself.
+- It joins a block of partial candidates (rows of a matrix) with the next slot's options under the same
+  anchor. Rules (isolation, summed amounts, subtrees, traits) remove rows as soon as they can be checked.
+- If the join exceeds the block size, only the first rows are joined, and the remaining rows wait on a stack.
 
-As in all backtracking, a partial candidate may be doomed before that shows.
-`feasibility` decides this for the resources for which groups compete. The search calls it once for
-each tree with very many combinations, and for each partial candidate after many dead
-ends.
+The search is therefore lazy and needs little memory. It searches many small trees together with a few
+array operations. The order of candidates does not depend on the block size.
+
+The providers of a same_subtree list have a unique head, the ancestor of all others. The search guesses
+the head as if it were a slot. Each slot of the list then has only the options in the head's subtree, an
+interval of rows. In the end, one of the slots must have the head as its provider.
+
+Backtracking may extend a partial candidate that cannot be completed. `feasibility` detects this for the
+resources for which groups compete: for each tree with very many combinations, and for each partial
+candidate after many dead ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,10 +35,10 @@ from treeclaim.forest.solve.partial.rules import Rules, have_room
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 
 LARGEST_FRUITLESS_BLOCK = 65_536
-"""Partial candidates that are extended together at most where the search runs into dead ends."""
+"""Most partial candidates to extend together after dead ends."""
 
 PATIENCE = 64
-"""Dead ends in a row after which partial candidates are examined closely."""
+"""Dead ends after which the search checks whether partial candidates can be completed."""
 
 
 class Combiner:
@@ -61,12 +60,7 @@ class Combiner:
         self._budget = budget
 
     def blocks(self, anchors: Integers, size: int) -> Iterator[Anchored]:
-        """Yield the candidates of some anchors (indices, ascending), anchor after anchor.
-
-        Args:
-            anchors: Indices, ascending.
-            size: How many partial candidates are extended together.
-        """
+        """Yield the candidates of anchors (indices, ascending); extend `size` partial candidates together."""
         if not len(anchors):
             return
         if self._rules.are_free:
@@ -76,15 +70,15 @@ class Combiner:
             yield from self._search(run, size)
 
     def at_most(self, anchors: Integers) -> npt.NDArray[np.float64]:
-        """Return for each of some anchors a number of candidates that it does not exceed."""
+        """Return an upper bound of each anchor's number of candidates, float64, shape (anchors,)."""
         most = self._rules.at_most(lambda slot: self._domains[slot].counts[anchors])
         return np.broadcast_to(most, anchors.shape)
 
     def at_least(self, anchor: int) -> float:
-        """Return a number of candidates that an anchor has at least; 0 where it is not known.
+        """Return a lower bound of an anchor's number of candidates; 0 if it is unknown.
 
-        Where slots only need different providers, or room beside each other, each slot that is filled
-        takes at most one option away from a later one.
+        If slots only need different providers or share room, each filled slot removes at most one
+        option of a later slot.
         """
         rules = self._rules
         if rules.lists or rules.required or rules.consuming:
@@ -102,12 +96,9 @@ class Combiner:
         return least
 
     def matching(self, anchors: Integers, size: int, kinds: Integers | None = None) -> Integers:
-        """Return those of some anchors that have any candidate.
+        """Return the anchors (indices, ascending) with a candidate.
 
-        Args:
-            anchors: Indices, ascending.
-            size: How many partial candidates are extended together.
-            kinds: A number for each anchor, the same for those whose candidates are alike; None if all may differ.
+        `kinds` has equal numbers for anchors with equivalent candidates; None if all may differ.
         """
         if not len(anchors) or self._rules.are_free:
             return anchors
@@ -120,7 +111,7 @@ class Combiner:
         return matching
 
     def first_of_each(self, anchors: Integers, size: int) -> Iterator[Anchored]:
-        """Yield the first candidate of each of some anchors (indices, ascending) that has any."""
+        """Yield the first candidate of each anchor (indices, ascending) that has one."""
         if not len(anchors):
             return
         if self._rules.are_free:
@@ -138,7 +129,7 @@ class Combiner:
                 yield Anchored(block.anchor[first], block.chosen[first])
 
     def _products(self, anchors: Integers, size: int) -> Iterator[Anchored]:
-        """Combine slots that do not concern each other: every choice is a candidate."""
+        """Combine slots without rules between them: every combination is a candidate."""
         counts = np.array([self._domains[slot].counts[anchors] for slot in self._rules.slots])
         sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
         done = 0
@@ -158,12 +149,9 @@ class Combiner:
     def _product(
         self, anchors: Integers, counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
     ) -> Anchored:
-        """Write all choices of some anchors: the n-th of an anchor is n in mixed radix.
+        """Return all combinations of some anchors: the n-th combination is n in mixed radix.
 
-        Args:
-            anchors: Indices.
-            counts: Options of each step and anchor, shape (steps, anchors).
-            sizes: Choices of each anchor, shape (anchors,).
+        `counts` are the options of each step, shape (steps, anchors); `sizes` are their products.
         """
         whole = sizes.astype(np.int64)
         row, number = Window(np.zeros_like(whole), whole).pairs()
@@ -205,7 +193,7 @@ class Combiner:
                 yield Anchored(block.anchor, block.chosen)
                 continue
             window = self._window(depth, block)
-            # The rules will throw out about as many pairs as they did the last time.
+            # The rules are expected to remove the same share of pairs as in the previous step.
             rows = window.rows_within(size / surviving)
             if rows < len(block):
                 stack.push(depth, block.part(slice(rows, None)))
@@ -218,11 +206,11 @@ class Combiner:
                 stack.push(depth + 1, grown)
             else:
                 dead_ends += 1
-                # No candidate came of this block: try more rows at a time.
+                # The block has led to no candidate: extend more rows together.
                 size = min(2 * size, most_rows(len(self._domains), LARGEST_FRUITLESS_BLOCK))
 
     def extended(self, depth: int, block: Block) -> Block:
-        """Return what becomes of partial candidates by a step, given by its number, in order."""
+        """Return partial candidates extended by the step with a number, in order."""
         self._budget.check()
         return self._grow(depth, block, self._window(depth, block))
 
@@ -241,7 +229,7 @@ class Combiner:
         return Window(first, np.maximum(end - first, 0))
 
     def _grow(self, depth: int, block: Block, window: Window) -> Block:
-        """Join a block with the options in its window; keep what the rules allow."""
+        """Join a block with the options in its window, and apply the rules of the step."""
         step = self._rules.steps[depth]
         row, entry = window.pairs()
         if step.slot is None:
@@ -260,7 +248,7 @@ class Combiner:
         return self._with_room_for_consumed(depth, grown) if self._rules.consuming else grown
 
     def _with_room_for_consumed(self, depth: int, block: Block) -> Block:
-        """Keep the partial candidates whose slots have room for what they use together."""
+        """Remove the partial candidates that exceed the room of a consumed inventory."""
         consuming, filled = self._rules.consuming, self._rules.steps[:depth]
         earlier = [
             step.slot for step in filled if step.slot is not None and step.slot in consuming

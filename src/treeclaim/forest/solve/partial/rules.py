@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules between the providers of a candidate, judged as soon as possible.
+"""Rules between the providers of a candidate, as array operations over many partial candidates.
 
-Every rule of contract page 90, section 3.5, and the traits of the unsuffixed group (section 3.2),
-as an array operation over many partial candidates. `plan` determines which earlier slots a step has to
-check.
+The rules are those of contract page 90, section 3.5, and the traits of the unsuffixed group
+(section 3.2). `steps` determines the earlier slots that a step compares.
 
-Slots may also meet at an inventory: two slots that consume it, or one that consumes it and one that uses it
-(page 102, section 2). A slot's own use is judged with its options; the uses of earlier slots are
-added here.
+Slots may also meet at an inventory: one slot consumes it, and another consumes or uses it (page 102,
+section 2). The options of a slot have room for its own use; the rules here add the uses of earlier slots.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,26 +24,23 @@ from treeclaim.forest.table.columns import Integers, Mask
 _Positions = npt.NDArray[np.int64]
 
 _AT_ONCE = 4_096
-"""Partial candidates that are judged together: each is compared in all pairs of what two slots use."""
+"""Partial candidates to compare together; each compares all pairs of two slots' uses."""
 
 _NOT_THERE = NO_CODE - 1
-"""Equal to no code, that of no inventory included."""
+"""A code that equals no other, not even `NO_CODE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The steps of a search and what it needs to judge them.
+    """The steps of a search and the data of their rules.
 
     Attributes:
-        steps: See `Plan.steps`.
-        lists: Slots of each same_subtree list.
-        unsuffixed: Slots of the unsuffixed group.
-        required: For each set of required traits of the unsuffixed group that its providers
-            must cover together: who has one of them, shape (rows,).
-        values: By name of an attribute that is compared: a number for its value by row.
+        steps, lists, unsuffixed: As in `Plan`.
+        required: For each set in `Plan.required`, the mask of providers with a trait of the set, shape (rows,).
+        values: By name of a compared attribute, the number of the value of each row.
         roots: Row of the root by row.
         ends: One past the last row of the subtree by row.
-        consuming: Slots that may meet at one inventory where some consume of it; none, or at least two.
+        consuming: Slots that may use an inventory that one of them consumes; none, or at least two.
     """
 
     steps: tuple[Step, ...]
@@ -70,17 +65,13 @@ class Rules:
         return [step.slot for step in self.steps if step.slot is not None]
 
     def at_most(self, counts: Callable[[int], Integers]) -> npt.NDArray[np.float64]:
-        """Return for each of some anchors a number of candidates that it does not exceed.
-
-        Args:
-            counts: Returns the numbers of a slot's options, one for each anchor.
-        """
+        """Return an upper bound of each anchor's number of candidates, from the option counts of a slot."""
         most: npt.NDArray[np.float64] | float = 1.0
         places: dict[int | None, int] = {None: 0}
         for step in self.steps:
             if step.slot is None:
                 continue
-            # Slots that may not exchange their providers choose a set, or a multiset.
+            # Slots without exchanges choose a set or a multiset of providers.
             place = places[step.not_before]
             places[step.slot] = place + 1 if step.not_before is not None else 1
             added = -place if step.not_before in step.differs else place
@@ -90,13 +81,10 @@ class Rules:
     def with_room(
         self, step: Step, block: Block, window: Window, entry: Integers, domain: Domain
     ) -> Mask | None:
-        """Return which pairs of a partial candidate and an option respect earlier uses of the option.
+        """Return the mask of pairs (partial candidate, option) with room besides earlier slots; None for all.
 
-        The choices of earlier slots are looked up among the options and marked there, so the work grows
-        with the partial candidates, not with the pairs.
-
-        Returns:
-            One truth value per pair; None if all may stay.
+        The work grows with the number of partial candidates, not of pairs: it looks up earlier choices
+        among the options.
         """
         verdicts: list[Mask] = []
         if step.differs:
@@ -115,7 +103,7 @@ class Rules:
         return _all_of(verdicts) if verdicts else None
 
     def allowed(self, step: Step, block: Block) -> Mask | None:
-        """Return which partial candidates pass the rules of a step; None for all."""
+        """Return the mask of partial candidates that satisfy the rules of a step; None for all."""
         if step.slot is None:
             return self._covered_lists(step, block)
         verdicts: list[Mask] = []
@@ -156,7 +144,7 @@ class Rules:
         return below
 
     def _has_head(self, subtree: int, block: Block) -> Mask:
-        """Return in which partial candidates some slot of a list has taken the head."""
+        """Return the mask of partial candidates in which a slot of a list has the head as its provider."""
         head = block.heads[:, subtree]
         has: Mask = np.zeros(len(block), dtype=np.bool_)
         for slot in self.lists[subtree]:
@@ -167,19 +155,17 @@ class Rules:
 def _claimed_pairs(
     slots: tuple[int, ...], block: Block, window: Window, domain: Domain
 ) -> tuple[Integers, Integers]:
-    """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
+    """Return the pairs with an option that an earlier slot has taken; see `Window.pair_of`."""
     positions = block.chosen.take(slots, axis=1)
     return window.pair_of(domain.entry_of(block.anchor, positions))
 
 
 def _each(truths: npt.NDArray[np.bool_]) -> Mask:
-    """Return for each row whether all its values are true."""
     each: Mask = np.logical_and.reduce(truths, axis=1)
     return each
 
 
 def _any_in_row(truths: npt.NDArray[np.bool_]) -> Mask:
-    """Return for each row whether any of its values is true."""
     is_any: Mask = np.logical_or.reduce(truths, axis=1)
     return is_any
 
@@ -192,14 +178,7 @@ def _all_of(verdicts: Sequence[Mask]) -> Mask:
 
 
 def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence[Domain]) -> Mask:
-    """Return which partial candidates have room for the use of a slot in addition to earlier ones.
-
-    Args:
-        slot: The slot that was filled last.
-        earlier: Slots that were filled before and use inventories that others may use.
-        block: Partial candidates.
-        domains: The domains of all slots.
-    """
+    """Return the mask of partial candidates with room for the uses of the last slot and of `earlier` slots."""
     room: Mask = np.ones(len(block), dtype=np.bool_)
     entries = {
         number: domains[number].entry_of(block.anchor, block.chosen[:, [number]])[:, 0]
