@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's copy of the database, from which it answers questions.
+"""A worker's copy of the database, from which it answers questions (decision 0013).
 
 `following` keeps the Forest equal to the store, and `kept` caches answers. `replica` answers short questions within a
-`turn`, and long ones in forked children: see `child_pool` (decision 0013).
+`turn`, and long ones in forked children of a `child_pool`.
 """
 
-# numpy.unique imports it at its first call: 40 ms, which would be in the turn of a first change.
+# numpy.unique imports it at its first call; the 40 ms must not extend the turn of the first change.
 import numpy.ma  # noqa: F401
 
 from treeclaim.replica.batches import Batches

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places consumers that wait at the same time by one state of the Forest, and writes them in one transaction.
+"""Batches concurrent calls that place single consumers: one state of the Forest, one transaction.
 
-A call that places a single consumer is a search and a claim. Claims that wait at the same time share
-a transaction (decision 0014); a batch also shares the searches before them. No call waits for a batch
-to fill: a call that arrives while no batch runs leads one at once, and calls that arrive during a batch
-form the next one.
+Each call is a search and a claim. Concurrent claims share a transaction (decision 0014), and a batch also
+shares the searches. No call waits for a batch to fill: a call without a running batch leads one at once,
+and calls that arrive during a batch form the next one.
 
-The Forest shows everything that was committed before the batch began, and each consumer is placed
-after those before it. The result therefore equals that of sequential calls. A batch refuses no call. It
-leaves a call to the path of single calls in these cases: the search finds no place, since the room may be
-reserved for a consumer that is not written in the end; the consumer has allocations already; another
-process was faster; or the search takes too long.
+The Forest shows every commit before the batch, and each consumer is placed after those before it. The
+result therefore equals that of sequential calls.
+
+A batch refuses no call. It leaves a call to the path of single calls in these cases:
+
+- The search finds no place: the room may belong to a consumer of the batch that is not written in the end.
+- The consumer already has allocations.
+- Another process has claimed the room first.
+- The search takes too long.
 """
 
 from collections import deque
@@ -42,22 +45,16 @@ from treeclaim.store.store import NotWrittenError
 from treeclaim.store.writes.groups import Groups
 
 _LONGEST_SEARCH = 0.015
-"""Seconds of processor time after which the search of a batch stops: no other thread can use the Forest
-meanwhile."""
+"""Seconds of CPU time after which the search of a batch stops, because it excludes all other threads from the
+Forest."""
 
 _RETRIED_ALONE = (PlacedMeanwhileError, NotWrittenError, *PLACE_LOST)
-"""Refusals after which the path of single calls tries again."""
+"""Refusals that the path of single calls retries."""
 
 
 @dataclass(slots=True, eq=False)
 class _WaitingCall:
-    """A call that waits for its placement.
-
-    Attributes:
-        request: The request for a single consumer.
-        placement: The written placement; None without one.
-        stages: Measures the stages of the call.
-    """
+    """A call that waits for its placement; the request has a single consumer."""
 
     request: PlacingRequest
     placement: Placement | None = None
@@ -65,12 +62,12 @@ class _WaitingCall:
 
     @property
     def consumer_uuids(self) -> list[str]:
-        """The consumers that it writes."""
+        """The UUIDs of the consumers to write."""
         return list(self.request.consumers)
 
     @property
     def names(self) -> set[str]:
-        """The uuid of its consumer; it does not name a provider yet."""
+        """The UUID of its consumer, which identifies the call before it has a provider."""
         return set(self.request.consumers)
 
     @property
@@ -90,17 +87,13 @@ class Batches:
         self._groups: Groups[_WaitingCall] = Groups(self._place_group, self._place_alone)
 
     def place(self, request: PlacingRequest) -> Placement | None:
-        """Find a place for a new consumer, and claim it.
+        """Place and claim one new consumer without rules.
 
-        Args:
-            request: The request of a call that has one consumer and no rules.
-
-        Returns:
-            The placement; None if nothing was written, and the path of single calls must answer.
+        Returns None if nothing was written, and the path of single calls must answer.
 
         Raises:
             StoreUnavailableError: if the database does not respond; the outcome may be unknown.
-            OverloadedError: if the turn at the Forest did not come in time.
+            OverloadedError: if waiting for the turn at the Forest timed out.
         """
         waiting_call = _WaitingCall(request)
         is_held = bool(request.from_holds) or request.hold is not None
@@ -148,7 +141,7 @@ class Batches:
         return [failures.get(call) for call in calls]
 
     def _calls_of_new_consumers(self, calls: Sequence[_WaitingCall]) -> Sequence[_WaitingCall]:
-        """Return the calls for consumers without allocations: existing allocations count in the Forest."""
+        """Return the calls for consumers without allocations; existing ones would count as used."""
         if len(calls) == 1:
             return calls
         uuids = sorted(uuid for call in calls for uuid in call.consumer_uuids)
@@ -156,7 +149,7 @@ class Batches:
         return [call for call in calls if holders.keys().isdisjoint(call.consumer_uuids)]
 
     def _search(self, waiting: deque[_WaitingCall]) -> list[tuple[_WaitingCall, ConsumerClaim]]:
-        """Place calls of a queue within the time limit; return the claims of calls with a placement."""
+        """Place queued calls within the time limit; return the placed calls and their claims."""
         claims: list[tuple[_WaitingCall, ConsumerClaim]] = []
         with self._replica.current() as forest:
             series = self._series
@@ -165,7 +158,7 @@ class Batches:
             # An interrupted series must not be reused.
             self._series = None
             begin = thread_time()
-            # The first search may exceed the limit: its preparation serves the later ones too.
+            # The first search may exceed the limit, because its preparation also serves later searches.
             while waiting and (not claims or thread_time() < begin + PATIENCE):
                 call = waiting.popleft()
                 try:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A forked process that answers one question from its snapshot of the Forest, and the frames on its pipes.
 
-Other threads of the parent may hold any lock at the moment of the fork. The child therefore only
-computes and writes to its pipe: no logging, no metrics, no database, no exit handlers. It closes every
-other descriptor, so that it keeps no connection of a client open. It cannot outlive its parent: both
-hold a pipe, the lifeline, and the kernel sends SIGKILL to the child when the other end is closed.
-(PR_SET_PDEATHSIG depends on the thread that forked, which a server may end at any time.)
+Other threads of the parent may hold any lock at the fork. The child therefore only computes and writes to
+its pipe: no logging, no metrics, no database, no exit handlers. It closes all other descriptors, because
+they would keep clients' connections open.
 
-A frame has a kind, a length and bytes. Errors, and the parts that were read for the child, are pickled:
-both processes are one program.
+The child cannot outlive its parent. Both hold a pipe, the lifeline, and the kernel sends SIGKILL to the
+child when the parent's end is closed. (PR_SET_PDEATHSIG depends on the thread that forked, which a server
+may end at any time.)
+
+A frame has a kind, a length and bytes. Errors and database parts are pickled: both processes run one program.
 """
 
 import fcntl
@@ -60,23 +61,23 @@ WHOLE_ANSWER = 16_000_000
 """Bytes of an unstreamed answer; a longer one is streamed."""
 
 _FRAME_BYTES = 1 << 20
-"""Bytes of a frame of a long answer: the capacity of the pipe, so that the parent can send each read to the
-client without joining many megabytes."""
+"""Bytes of a frame of a long answer: the capacity of the pipe. The parent can send each read to the client without
+joining many megabytes."""
 
 EXTRA_BYTES = 32_000_000
-"""Bytes that a child may use beyond the memory limit of its search: the text of the answer, and the pages
-that it shares with the worker and copies on write."""
+"""Bytes that a child may use beyond the memory limit of its search: the text of the answer, and pages shared with the
+worker that it copies on write."""
 
 _MILD, _LOWEST = 5, 19
-"""Niceness of a child at first, and after `MILD_SECONDS`: its parent, which answers short questions, has priority. At
-the lowest priority a child would starve beside processes that never pause, and most questions are short. A plan stays
-at the first one, because one plan runs at a time."""
+"""Niceness of a child at first, and after `MILD_SECONDS`. The parent, which answers short questions, has priority.
+At the lowest priority, a child would starve beside processes that never pause. A plan keeps the first value, because
+one plan runs at a time."""
 
 MILD_SECONDS = 1.0
 """Seconds of CPU time of a child at the milder priority."""
 
 _FIRST_TO_GO = b"1000"
-"""Score (oom_score_adj) by which the kernel kills the child first if memory runs out."""
+"""The oom_score_adj that makes the kernel kill the child first if memory runs out."""
 
 _KEPT_SIGNALS = (signal.SIGKILL, signal.SIGSTOP)
 _IGNORED_SIGNALS = (
@@ -87,17 +88,11 @@ _IGNORED_SIGNALS = (
     signal.SIGUSR2,
     signal.SIGPIPE,
 )
-"""Signals that stop or reload a service; only the parent handles them."""
+"""Signals that stop or reload a service, which only the parent handles."""
 
 
 class ChildEnds(NamedTuple):
-    """The child's ends of the pipes.
-
-    Attributes:
-        out: For the answer.
-        lifeline: The child is killed when the other end is closed.
-        parts: For the parts that are read for the child, which it reads to their end.
-    """
+    """The child's ends of the pipes: for the answer, the lifeline, and the database parts."""
 
     out: int
     lifeline: int
@@ -113,18 +108,18 @@ def send(pipe: int, kind: MessageKind, content: "bytes | memoryview[Any]") -> No
 
 
 def pickled(content: object) -> bytes:
-    """Pickle an error, or a part that was read for a child."""
+    """Pickle an error or a database part."""
     return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
 
 def unpickled_error(content: bytes) -> Exception:
-    """Return the error that a child has pickled."""
+    """Return an error that a child pickled."""
     error: Exception = pickle.loads(content)  # noqa: S301 - written by our own child
     return error
 
 
 def read_parts(pipe: int) -> Iterator[Any]:
-    """Yield the parts that the parent sends, until it closes the pipe."""
+    """Yield the database parts from the parent until it closes the pipe."""
     with open(pipe, "rb", closefd=False) as stream:
         while header := stream.read(HEADER.size):
             _, length = HEADER.unpack(header)
@@ -132,12 +127,12 @@ def read_parts(pipe: int) -> Iterator[Any]:
 
 
 def run_child(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> NoReturn:
-    """Run the child."""
+    """Answer a question in the child, and exit."""
     code = 1
     try:
         gc.disable()
         _end_with_parent(ends.lifeline)
-        # Before the descriptors are closed: a signal may arrive at any time.
+        # A signal may arrive at any time, so handlers go before the descriptors that they use.
         _ignore_signals()
         _close_all_but(set(ends))
         _lower_priority(for_good=not question.is_plan)
@@ -162,7 +157,7 @@ def _close_all_but(kept: set[int]) -> None:
     for entry in list(Path("/proc/self/fd").iterdir()):
         descriptor = int(entry.name)
         if descriptor > 2 and descriptor not in kept:  # noqa: PLR2004 - standard descriptors
-            # The descriptor of the listing is closed already.
+            # The descriptor of the directory listing is already closed.
             with suppress(OSError):
                 os.close(descriptor)
 
@@ -177,7 +172,7 @@ def _ignore_signals() -> None:
 def _lower_priority(*, for_good: bool) -> None:
     os.nice(_MILD)
     if for_good:
-        # The kernel sends the signal also during a long step of the search.
+        # A signal interrupts even a long step of the search.
         signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
         signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
     with suppress(OSError):
@@ -207,12 +202,12 @@ def _answer_within_memory(
         error = ChildFailedError(traceback.format_exc())
     else:
         return
-    # The stack is free by now; the message needs a little memory.
+    # Sent after the handlers, when the memory of the search's frames is free again.
     send(ends.out, MessageKind.ERROR, pickled(error))
 
 
 def _data_bytes() -> int:
-    """Return the bytes that count against the limit."""
+    """Return the bytes that RLIMIT_DATA counts."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
@@ -224,7 +219,7 @@ def _send_answer(question: Question, forest: Forest, arrival: Arrival, ends: Chi
     sending_seconds = 0.0
 
     def check() -> None:
-        # The wait for a slow client does not count.
+        # Waiting for a slow client does not count.
         if has_passed(arrival.end + sending_seconds):
             raise arrival.timeout_error()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs questions in forked children, within bounds of number and time.
+"""Runs questions in forked children, with limits of number and time.
 
 Four children run at once. After one second, a child needs one of two long places. Two very long questions
-therefore leave two children for questions of medium length, which wait for a second at most.
+therefore leave two children for questions of medium length, which wait for at most a second.
 """
 
 import time
@@ -18,32 +18,33 @@ from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival
 
 MAX_CHILDREN = 4
-"""Children at once. They run at a lower priority, and together stay within the memory of one worker."""
+"""Most concurrent children. They run at a lower priority, and together stay within the memory of one worker."""
 
 MAX_LONG_CHILDREN = 2
 
 BRIEF_SECONDS = 1.0
-"""Seconds without a long place: a hundred times the duration of most questions."""
+"""Seconds of a child without a long place: a hundred times the duration of most questions."""
 
 _STREAM_SECONDS = 300.0
-"""Seconds for sending an answer: 600 MB at 2 MB/s. A client that does not read would keep a child forever."""
+"""Seconds to send an answer: 600 MB at 2 MB/s. Without a limit, a client that does not read would keep a child
+forever."""
 
 _SEARCHES = "search for long questions"
 
 AnswerStream = Generator[bytes, None, None]
-"""The pieces of a long answer, sent while the child computes the next ones; its end ends the child."""
+"""The pieces of a long answer, sent while the child computes the next ones; its end terminates the child."""
 
 
 class ChildPool:
     """Answers questions and plans in children.
 
     Attributes:
-        children: The places of all children except those of plans.
-        long: The places of children that run for longer than a second.
+        children: Admits children, except those of plans.
+        long: Admits children that run for longer than `BRIEF_SECONDS`.
     """
 
     def __init__(self, places: int) -> None:
-        """Set the number of questions that may have or await a child."""
+        """Limit the number of questions that have or await a child."""
         self.children = Gate(MAX_CHILDREN, places)
         self.long = Gate(MAX_LONG_CHILDREN)
         self._plan = Gate(1, 0)
@@ -51,16 +52,13 @@ class ChildPool:
     def answer(
         self, arrival: Arrival, start: Callable[[], Child | KeptAnswer], *, is_plan: bool = False
     ) -> KeptAnswer | AnswerStream:
-        """Answer a question in a child. One plan runs at a time, and a second one is refused.
+        """Answer a question in a child.
 
-        Args:
-            arrival: The arrival of the question, and its client.
-            start: Starts a child, or returns a cached answer.
-            is_plan: Whether the question is a plan.
+        `start` starts the child, or returns a cached answer.
 
         Raises:
             OverloadedError: if no place is free, no long place is free after a second, or another plan runs.
-            TreeclaimError: an error of the question, of a bound, or for a client that has disconnected.
+            TreeclaimError: if the question fails, exceeds a limit, or its client disconnects.
         """
         gate, wait = (self._plan, 0.0) if is_plan else (self.children, arrival.wait)
         if not gate.acquire(wait, arrival.is_gone):
@@ -87,10 +85,10 @@ class ChildPool:
 
 
 def _stream(child: Child, first: bytes, places: ExitStack) -> AnswerStream:
-    """Yield an empty piece, then the pieces of a long answer while the child computes the next ones; end the child.
+    """Yield an empty piece, then the pieces of a long answer; finally terminate the child.
 
-    The first step enters the block, so that the child also ends if the stream is closed or deleted before its
-    first piece.
+    The caller takes the empty piece at once, which enters the block. The child therefore also ends if the stream
+    is closed or deleted unread.
 
     Raises:
         TreeclaimError: if the answer cannot be completed. The pieces so far are not valid JSON, and the server

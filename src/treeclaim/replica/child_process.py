@@ -24,15 +24,15 @@ from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival, Question
 
 _CHECK_SECONDS = 0.1
-"""Seconds between two checks of the client's connection, while a child works."""
+"""Seconds between two checks of the client's connection."""
 
 _LATENESS = 1.05
 _LEAST_LATENESS = 0.25
-"""A child reports its timeout by itself. The parent kills it, if it does not check the clock, 5 % later, or at
-least this many seconds later."""
+"""A child reports its timeout itself. If it fails to check the clock, the parent kills it 5 % later, and at least this
+many seconds later."""
 
 _PIPE_BYTES = 1 << 20
-"""Capacity of the pipe of answers, if the kernel allows it: fewer switches between processes."""
+"""Capacity of the pipe of answers, if the kernel allows it; a large one saves switches between processes."""
 
 _LARGEST_READ = 1 << 20
 """Bytes of one read from the pipe."""
@@ -42,7 +42,9 @@ class Child:
     """A process that answers one question. Its owner must `end` it."""
 
     def __init__(self, question: Question, forest: Forest, arrival: Arrival) -> None:
-        """Fork; the caller must be the only user of the Forest. A child whose question reads waits for `feed`.
+        """Fork; the caller must have the turn at the Forest.
+
+        If the question has `reads`, the child waits for `feed`.
 
         Raises:
             OSError: if no process or pipe can be created.
@@ -72,7 +74,7 @@ class Child:
         self._is_over = False
 
     def feed(self, parts: Iterable[bytes]) -> None:
-        """Send all parts that were read for the child.
+        """Send all database parts to the child.
 
         Raises:
             SearchGivenUpError: if the child does not read them in time.
@@ -90,7 +92,7 @@ class Child:
                         sent = self._inlet.write(remaining_bytes[:_LARGEST_READ])
                         remaining_bytes = remaining_bytes[sent or 0 :]
         except BrokenPipeError:
-            # The child has failed; its answer has the error.
+            # The child has failed; its answer contains the error.
             pass
         finally:
             self._inlet.close()
@@ -113,7 +115,7 @@ class Child:
         """Return the whole answer, or the first piece of a streamed one.
 
         Raises:
-            TreeclaimError: an error of the question, or of the bounds of time and memory.
+            TreeclaimError: if the question fails, or exceeds its limit of time or memory.
         """
         kind, content = self._read_frame(self.time_left)
         if kind is MessageKind.PIECE:
@@ -131,8 +133,7 @@ class Child:
     def pieces(self, longest: float) -> Iterator[bytes | int]:
         """Yield the pieces after the first, then the number of candidates.
 
-        Args:
-            longest: Seconds to wait for the child altogether, if the question has no limit.
+        Waits for the child take at most `longest` seconds in total, or the question's own limit.
         """
         seconds = longest if self._arrival.seconds is None else self._arrival.seconds
         while True:
@@ -160,7 +161,7 @@ class Child:
                 raise self._arrival.timeout_error()
             part = os.read(self._answer, min(missing, _LARGEST_READ))
             if not part:
-                # The child was killed, perhaps by the kernel because memory ran out.
+                # The child was killed, for example by the kernel because memory ran out.
                 raise OverloadedError("search")
             parts.append(part)
             missing -= len(part)

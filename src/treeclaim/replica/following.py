@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a Forest equal to the store; each read applies the latest changes first."""
+"""Keeps a Forest equal to the store by applying the change feed before each read."""
 
 import gc
 import logging
@@ -21,7 +21,7 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import load_changes
 
 _LARGE_FOREST = 10_000
-"""Providers of a Forest from which on the garbage collector ignores it."""
+"""Providers from which on the garbage collector must skip a Forest."""
 
 _LOG = logging.getLogger(__name__)
 _DISAGREES = "The Forest does not agree with the change feed, and is loaded anew"
@@ -30,29 +30,26 @@ _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 @dataclass(frozen=True, slots=True)
 class FollowedForest:
-    """A Forest with its position in the change feed; safe to share between processes."""
+    """A Forest with its position in the change feed, which forked processes can share."""
 
     forest: Forest
     cursor: Cursor
 
 
 class Follower:
-    """A Forest that is brought up to date before each use, by one thread at a time.
+    """A Forest that catches up with the store; for one thread at a time.
 
     Attributes:
-        forest: All providers, at the time of the last poll of the feed.
-        version: A number that changes with the Forest, by which stale results are detected.
+        forest: All providers, at the last poll of the feed.
+        version: A number that increases with each change, for detecting stale results.
     """
 
     def __init__(
         self, store: Store, picture: FollowedForest | None = None, *, is_worker: bool = True
     ) -> None:
-        """Begin with a Forest of another process, or with an empty one.
+        """Begin with an earlier Forest of the same database, or with an empty one.
 
-        Args:
-            store: The database to follow.
-            picture: An earlier Forest of the same database.
-            is_worker: Whether it counts in the workers' metrics.
+        `is_worker` enables the workers' metrics.
         """
         self.forest = Forest() if picture is None else picture.forest
         self.version = 0
@@ -65,15 +62,11 @@ class Follower:
         self._polled_at = 0.0
 
     def catch_up(self, since: float) -> None:
-        """Apply everything that was committed before the caller arrived.
+        """Apply every commit before the caller's arrival (`since`, on the monotonic clock).
 
-        Threads that wait for their turn at the same time share one poll of the feed: the first of them
-        polls after the last of them has arrived, and so sees every earlier commit.
-
-        Args:
-            since: Arrival of the caller, on the monotonic clock. A poll that began later is
-                sufficient. If the database has failed later, the call fails at once: a poll would
-                wait as long again.
+        A poll that began after the arrival is sufficient, so threads that wait for their turn together share
+        one poll. Likewise, if the database has failed since the arrival, the call fails at once: another poll
+        would wait as long.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
@@ -92,13 +85,11 @@ class Follower:
         self._polled_at = begin
 
     def catch_up_within(self, transaction: ReadTransaction) -> None:
-        """Apply everything that a new transaction sees, so that the Forest equals its snapshot."""
+        """Apply every change that a new transaction sees, so that the Forest equals its snapshot."""
         self._apply_news(partial(load_changes, transaction))
 
     def with_holds(self, holds: HoldsQuery) -> Forest:
         """Return the Forest with the queried amounts of holds, both of one snapshot.
-
-        The caller has the turn before it waits for a connection.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
@@ -107,7 +98,7 @@ class Follower:
             return self.forest
 
         def read(transaction: ReadTransaction) -> HeldAmounts:
-            # Runs again after a lost connection.
+            # The store calls this again after a lost connection.
             self.catch_up_within(transaction)
             return holds.read(transaction)
 
@@ -115,7 +106,7 @@ class Follower:
         return self.forest.viewed(held=held)
 
     def picture(self) -> FollowedForest:
-        """Return the Forest for other followers, with the columns of every search, which forked processes share."""
+        """Return the Forest for forked processes, with the columns that every search needs."""
         self.forest.prepare()
         return FollowedForest(self.forest, self.cursor)
 
@@ -127,13 +118,13 @@ class Follower:
 
     @property
     def cursor(self) -> Cursor:
-        """Return the Forest's position in the change feed, after `catch_up`."""
+        """Return the Forest's position in the change feed; `catch_up` must run first."""
         if self._cursor is None:
             raise RuntimeError("it has not caught up yet")
         return self._cursor
 
     def _apply_news(self, load: Callable[[Cursor | None], Changes | None]) -> None:
-        """Apply the changes that `load` returns for the position of the Forest; None loads everything."""
+        """Apply the changes that `load` returns for the Forest's position; `load(None)` returns everything."""
         begin = perf_counter()
         changes = load(self._cursor)
         if changes is not None and not self.forest.agrees_with(changes):
@@ -147,7 +138,7 @@ class Follower:
         if changes.complete:
             reason = "it has no position" if is_first else "the feed has a gap, or is too long"
             _LOG.debug("The Forest is loaded: %s", reason)
-        # If `apply` fails, the next read must load everything.
+        # After a failure of `apply`, the next read must load everything.
         self._cursor = None
         self.version += 1
         self.forest.apply(changes)
@@ -160,7 +151,7 @@ class Follower:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Pause the garbage collector, which would need a quarter of the time of a load."""
+    """Pause the garbage collector, which takes a quarter of the time of a load."""
     gc.disable()
     try:
         yield
@@ -171,13 +162,12 @@ def _without_collector() -> Iterator[None]:
 def _freeze(forest: Forest, *, is_first: bool) -> None:
     """Exclude a large Forest from garbage collection, and return the memory of the load to the system.
 
-    A Forest has some long-lived objects for each provider, without cycles. The rows of a load are a tenth of the
-    memory.
+    A Forest has long-lived objects for each provider, without cycles. The rows of a load are a tenth of the memory.
     """
     if len(forest) < _LARGE_FOREST:
         return
     if is_first:
-        # At a later load, other threads would wait for the collection.
+        # During a later load, other threads would wait for the collection.
         gc.unfreeze()
         gc.collect()
     gc.freeze()

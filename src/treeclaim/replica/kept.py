@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches of questions: valid answers, and the questions that took long."""
+"""Caches valid answers, and records questions that took long."""
 
 import threading
 import time
@@ -10,20 +10,19 @@ from functools import cached_property
 from treeclaim.forest.bounds.cache import ByteCache
 
 _MOST_BYTES = 32_000_000
-"""Bytes of all cached answers, overhead included: two of the longest unstreamed answers, or thousands of
-usual ones."""
+"""Bytes of all cached answers with overhead: two of the longest unstreamed answers, or thousands of usual ones."""
 
 _MOST_SLOW = 4_096
-"""Slow questions that are remembered: 200 bytes each, less than a megabyte."""
+"""Most recorded slow questions; 200 bytes each, less than a megabyte."""
 
 _SLOW_SECONDS = 60.0
-"""Seconds for which they are remembered: claims and a lighter load may make them short again."""
+"""Seconds of a record: claims and a lighter load may make the question short again."""
 
 _OFTEN = 2
-"""Long answers in a row after which a question counts as long."""
+"""Long attempts in a row after which a question counts as slow."""
 
 _LARGE_PIECE = 64 * 1024
-"""Bytes of a piece that is kept without a copy; an answer has a few hundred of them at most."""
+"""Least bytes of a piece that is cached without a copy; an answer has at most a few hundred."""
 
 Piece = bytes | memoryview
 """A part of an answer."""
@@ -34,10 +33,9 @@ class KeptAnswer:
     """An answer that is valid until the Forest changes.
 
     Attributes:
-        pieces: JSON, when joined. Answers may share pieces, such as the summaries of unchanged trees.
+        pieces: JSON in pieces. Answers may share pieces, such as the summaries of unchanged trees.
         candidates: Number of candidates.
-        modified_at: Last change of its objects, in seconds since the epoch; None for answers without
-            this header.
+        modified_at: Last change of its objects, in seconds since the epoch; None without that header.
     """
 
     pieces: Sequence[Piece]
@@ -48,7 +46,7 @@ class KeptAnswer:
     def of(
         cls, pieces: Iterable[Piece], candidates: int = 0, modified_at: float | None = None
     ) -> "KeptAnswer":
-        """Return the answer of pieces, without a copy of large ones."""
+        """Return the answer with small pieces joined; large ones are not copied."""
         return cls(_join_small(pieces), candidates, modified_at)
 
     @cached_property
@@ -70,10 +68,7 @@ def _join_small(pieces: Iterable[Piece]) -> Sequence[Piece]:
 
 
 class AnswerCache:
-    """Answers by the keys of their questions; evicts the least recently used ones.
-
-    Schedulers repeat the same few questions.
-    """
+    """Caches answers by question, since schedulers repeat few questions; evicts the least recently used ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,14 +76,14 @@ class AnswerCache:
         self._answers = ByteCache(_MOST_BYTES, makes_read_only=False)
 
     def find(self, version: int, key: bytes | None) -> KeptAnswer | None:
-        """Return the cached answer for a version of the Forest, None without one."""
+        """Return the cached answer for a version of the Forest, or None."""
         if key is None or not self._is_present(version):
             return None
         answer = self._answers.find(key)
         return answer if isinstance(answer, KeptAnswer) else None
 
     def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:
-        """Cache an answer that was computed at a version of the Forest, if the version is the latest."""
+        """Cache an answer for a version of the Forest; ignore it if a later version is known."""
         if key is not None and answer.nbytes <= _MOST_BYTES // 2 and self._is_present(version):
             self._answers.keep(key, answer)
 
@@ -102,15 +97,15 @@ class AnswerCache:
 
 
 class SlowQuestions:
-    """Remembers the questions that took long, which then go directly to a child; thread-safe."""
+    """Records the questions that took long, which then skip the attempt in the turn; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slow: dict[bytes, tuple[int, float]] = {}
-        """How often a question took long in a row, and until when it is remembered."""
+        """Number of long attempts in a row, and expiry on the monotonic clock."""
 
     def note(self, key: bytes | None, times: int = _OFTEN) -> None:
-        """Remember that a question took long, perhaps not for the first time."""
+        """Record a long question; by default at once as slow."""
         if key is None:
             return
         now = time.monotonic()
@@ -121,16 +116,16 @@ class SlowQuestions:
                 del self._slow[next(iter(self._slow))]
 
     def suspect(self, key: bytes | None) -> None:
-        """Remember a question that took long once: the first search after many claims fills caches for the next ones."""
+        """Record one long attempt, which may be an exception: a first search after many claims fills caches."""
         self.note(key, 1)
 
     def acquit(self, key: bytes | None) -> None:
-        """Record that a question was short."""
+        """Delete the record of a question that was short."""
         if key in self._slow:
             with self._lock:
                 self._slow.pop(key, None)
 
     def has(self, key: bytes | None) -> bool:
-        """Return whether a question took long recently, and not only once."""
+        """Return whether a question is slow."""
         times, until = self._slow.get(key, (0, 0.0)) if key is not None else (0, 0.0)
         return times >= _OFTEN and until > time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions under assumptions, and plans (contract page 101)."""
+"""Builds questions under assumptions, and plans (contract page 101)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,14 +21,14 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.planned import load_planned_consumers
 
 Planner = Callable[[Forest, Consumers, Budget], dict[str, Any]]
-"""Returns an answer from a Forest, all consumers, and a budget that leaves time to write the answer."""
+"""Returns a plan for a Forest and all consumers; the budget leaves time to serialize the plan."""
 
 
 def question_under(assumptions: AssumptionSet, question: Question) -> Question:
-    """Return a question for the inventory under assumptions (section 1).
+    """Return a question about the inventory under assumptions (section 1).
 
     Without assumptions the answer has no member `given`. Invalid assumptions raise BatchRefusedError or QueryError.
-    The only part that the question reads is the Forest's position in the feed.
+    The original question must read no part except the Forest's position in the feed.
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
@@ -48,7 +48,7 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
 
 
 def _with_placed(answer: PendingAnswer, placed: Sequence[int]) -> PendingAnswer:
-    """Yield an answer, a JSON object, after its first member: the numbers of placed consumers."""
+    """Yield an answer, a JSON object, with the numbers of placed consumers as its first member."""
     member = orjson.dumps({"given": {"placed": placed}})
     yield member[:-1] + b"," + bytes(next(answer))[1:]
     yield from answer
@@ -63,17 +63,17 @@ def plan_question(
     *,
     named: frozenset[str] = frozenset(),
 ) -> Question:
-    """Return the question for a plan: the result of a planner for the Forest and all consumers, under assumptions.
+    """Return the question for a plan under assumptions.
 
     Invalid assumptions raise BatchRefusedError, and unknown names QueryError.
 
     Args:
         assumptions: Assumptions.
-        planner: Makes the plan by its deadline.
+        planner: Makes the plan.
         requests: Queries of the call by consumer.
         queries: The parsed queries, by their positions in the call.
         parse: Parses a stored query, or raises a TreeclaimError.
-        named: UUIDs of the holds whose amounts the plan needs.
+        named: UUIDs of the holds with amounts that the plan needs.
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:

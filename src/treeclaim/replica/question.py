@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A question to the replica, its caller, and its deadline.
 
-The Forest does not contain the amounts of holds. The few questions that need them read them in a snapshot, after the
-Forest has caught up with this snapshot. Both therefore show one moment: a draw that is visible in only one of them
-would count room twice, or not at all. The snapshot begins after the question arrived, so it shows every earlier commit
-(contract page 100, section 2).
+The Forest does not contain the amounts of holds. Questions that need them read them in a snapshot, after the Forest
+has caught up with this snapshot. Both must show the same moment: a draw visible in only one of them would count room
+twice, or not at all. The snapshot begins after the question's arrival, so it shows every earlier commit (contract
+page 100, section 2).
 """
 
 import time
@@ -23,10 +23,10 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holds import load_held_amounts, load_held_sums
 
 LONGEST_WAIT = 30.0
-"""Seconds to wait for a turn without a limit of the operator: the default of that limit, and the patience of clients."""
+"""Most seconds to wait for a turn: the default time limit of a search, and the patience of clients."""
 
 DEFAULT_MEMORY = 128_000_000
-"""Bytes of a search without a limit of the operator. Four children with their overhead, and 300 MB of the worker, stay
+"""Bytes of a search without a limit of the operator. Four children with their overhead and a worker of 300 MB stay
 below a gigabyte."""
 
 
@@ -44,16 +44,16 @@ class HoldsQuery:
 
     @classmethod
     def of(cls, requests: Iterable[CandidateRequest], *, everywhere: bool = False) -> "HoldsQuery":
-        """Return the query for the holds that these requests name."""
+        """Return the query for the holds that the requests name."""
         named = frozenset[str]().union(*(request.from_holds for request in requests))
         return cls(named, everywhere)
 
     def __bool__(self) -> bool:
-        """Return whether it needs any amount."""
+        """Return whether any amount is needed."""
         return bool(self.named) or self.everywhere
 
     def read(self, transaction: ReadTransaction) -> HeldAmounts:
-        """Read the amounts."""
+        """Read the amounts in a transaction."""
         by_hold = load_held_amounts(transaction, sorted(self.named)) if self.named else {}
         everywhere = load_held_sums(transaction) if self.everywhere else None
         return HeldAmounts(by_hold, everywhere)
@@ -64,7 +64,7 @@ NO_HOLDS = HoldsQuery()
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The arrival of a question, at which its time begins.
+    """The arrival of a question, with its limits and its client.
 
     Attributes:
         seconds: Time limit of the operator, waits included; None without a limit.
@@ -86,10 +86,7 @@ class Arrival:
         is_gone: Callable[[], bool] | None = None,
         most_bytes: int | None = None,
     ) -> "Arrival":
-        """Start the time now; without a limit, the search may hold `DEFAULT_MEMORY`.
-
-        `is_gone` is None for servers that do not detect disconnected clients.
-        """
+        """Return an arrival at the present time; `is_gone` is None for servers that do not detect disconnections."""
         begin = time.monotonic()
         end = float("inf") if seconds is None else begin + seconds
         return cls(seconds, is_gone or (lambda: False), begin, end, most_bytes or DEFAULT_MEMORY)
@@ -107,28 +104,28 @@ class Arrival:
             raise ClientGoneError
 
     def extended_by(self, seconds: float) -> "Arrival":
-        """Return the arrival with a later deadline, for time that does not count."""
+        """Return the arrival with a deadline extended by time that does not count."""
         return replace(self, end=self.end + seconds)
 
     @property
     def wait(self) -> float:
-        """Return the seconds for which the question may wait for a turn."""
+        """Return the remaining seconds to wait for a turn."""
         return min(self.end, self.begin + LONGEST_WAIT) - time.monotonic()
 
     def timeout_error(self) -> SearchGivenUpError:
-        """Return the error for a question that timed out."""
+        """Return the error after the deadline."""
         return SearchGivenUpError(self.seconds or 0)
 
     def overload_error(self, resource: str) -> OverloadedError | ClientGoneError:
-        """Return the error for a question that did not get a turn in time."""
+        """Return the error after a timeout in a queue for a resource."""
         return ClientGoneError() if self.is_gone() else OverloadedError(resource)
 
 
 PendingAnswer = Iterator[bytes | memoryview | int]
-"""Yields the pieces of an answer, which it computes lazily, and last the number of its candidates, if it has any."""
+"""Computes the pieces of an answer lazily; its last item may be the number of candidates."""
 
 Read = Callable[[ReadTransaction, Cursor], Iterable[object]]
-"""Yields parts that it reads from the database, in a snapshot at the Forest's position in the feed."""
+"""Yields database parts, read in a snapshot at the Forest's position in the feed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +133,12 @@ class Question:
     """A question that the Forest answers, in the turn or in a child.
 
     Attributes:
-        work: Answers from the Forest, the parts that were read, and a budget. It uses nothing else: no locks, no
-            metrics. It raises TreeclaimErrors for invalid questions.
-        key: A short text that is equal for equal questions; None if answers and durations are not cached.
-        holds: The amounts of holds that it needs; `work` reads them from `Forest.held`.
-        reads: Reads further parts, of the same moment as the Forest (contract page 101). Only a child answers such a
-            question, and it may change its Forest.
+        work: Computes the answer from the Forest, the database parts, and a budget. It may use no locks and no
+            metrics. It raises a TreeclaimError for an invalid question.
+        key: Equal for equal questions; None if answers and durations must not be cached.
+        holds: The needed amounts of holds, which `work` reads from `Forest.held`.
+        reads: Reads database parts of the same moment as the Forest (contract page 101). Such a question is
+            always answered in a child, and `work` may change the Forest.
         is_repeatable: Whether the answer stays valid until the Forest changes.
         is_hard: Whether to skip the attempt in the turn.
         is_plan: Whether it is a plan; a worker runs one plan at a time.
@@ -156,7 +153,7 @@ class Question:
     is_plan: bool = False
 
     def reading_holds(self) -> "Question":
-        """Return the question with its holds as a part that is read while the child waits."""
+        """Return the question with its holds as a database part, which is read after the fork."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
             return self.work(forest.viewed(held=next(parts)), parts, budget)

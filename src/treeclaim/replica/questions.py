@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the questions that can take long: candidates, explanations, alternatives, placing, capacity."""
+"""Builds the questions that may take long: candidates, explanations, alternatives, placing, capacity."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,30 +28,30 @@ from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 
 _FEW_GROUPS = 32
-"""Request groups up to which a search is tried in the turn. Flavors with devices have a dozen. With very many groups,
-single steps of a search may be long, and the clock is checked between steps only."""
+"""Most request groups of a search in the turn. Flavors with devices have a dozen. With very many groups, a step of
+the search may be long, and the search checks the clock only between steps."""
 
 _FEW_LISTS = 32
-"""Lists of `same_subtree` up to which a search is tried in the turn; 500 lists need ten milliseconds."""
+"""Most lists of `same_subtree` and comparisons of a search in the turn; 500 lists need ten milliseconds."""
 
 _FEW_PARTS = 512
-"""Classes, sets of traits and sets of aggregates of all groups up to which a search is tried in the turn."""
+"""Most classes, conditions on traits and aggregates, and expressions in all groups of a search in the turn."""
 
 _DIGEST_BYTES = 16
-"""Bytes of the key of a question, without collisions in practice."""
+"""Bytes of a question's key, without collisions in practice."""
 
 _FORM = BodyForm()
 
 
 def key_of(kind: str, version: Version, *parts: str) -> bytes:
-    """Return a short key of a question, of its kind, its version and all texts that its answer depends on."""
+    """Return a digest of a question: its kind, its version and all texts on which the answer depends."""
     at = f"{version.minor} {version.is_extended}"
     text = "\0".join((kind, at, *parts)).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
 def are_hard(requests: Iterable[CandidateRequest]) -> bool:
-    """Return whether any of these searches is too hard for an attempt in the turn."""
+    """Return whether any of the searches is too hard for an attempt in the turn."""
     return any(map(_is_hard, requests))
 
 
@@ -74,7 +74,7 @@ def _is_hard(request: CandidateRequest) -> bool:
 def require_names(
     forest: Forest, requests: Mapping[str, CandidateRequest], budget: Budget
 ) -> None:
-    """Check that all names in queries exist; the queries are given by their positions in the call.
+    """Check that all names in queries exist; the keys are the queries' positions in the call.
 
     Raises:
         QueryError: for the first query with an unknown name.
@@ -90,7 +90,7 @@ def require_names(
 def candidate_question(
     request: CandidateRequest, options: SearchOptions, form: BodyForm, key: bytes | None = None
 ) -> Question:
-    """Return the question for the combinations of providers that satisfy a request (contract page 90)."""
+    """Return the question for the candidates of a request (contract page 90)."""
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         return _yield_pieces(search(forest, request, options, form, budget))
@@ -99,7 +99,7 @@ def candidate_question(
         work,
         key,
         HoldsQuery(frozenset(request.from_holds)),
-        # Holds change without a change of the Forest.
+        # Holds may change while the Forest does not.
         is_repeatable=not options.randomize and not request.from_holds,
         is_hard=_is_hard(request),
     )
@@ -113,7 +113,7 @@ def _yield_pieces(answer: ResponseBody) -> PendingAnswer:
 def explain_question(
     request: CandidateRequest, focus: Focus, key: bytes | None = None, *, shows_held: bool = False
 ) -> Question:
-    """Return the question for an explanation of the candidates of a request (contract page 97, section 3).
+    """Return the question for an explanation of a request (contract page 97, section 3).
 
     An unknown tree of the focus raises ProviderNotFoundError. With `shows_held`, the answer has the amounts of holds.
     """
@@ -131,9 +131,9 @@ def explain_question(
 def alternatives_question(
     requests: Mapping[str, CandidateRequest], options: SearchOptions, key: bytes | None = None
 ) -> Question:
-    """Return the question for the candidates of the first query with candidates (contract page 98, section 3).
+    """Return the question for the candidates of the first query that has any (contract page 98, section 3).
 
-    Queries are given by their positions in the call; an unknown name raises QueryError.
+    The keys are the queries' positions in the call. An unknown name raises QueryError.
     """
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
@@ -164,7 +164,7 @@ def _write_alternatives(
             yield from pieces
             yield answer.candidates
             return
-    # A response to an ordered query has scores (page 98, section 2), even an empty list.
+    # A response to an ordered query has scores (page 98, section 2), even without candidates.
     is_ordered = any(request.order is not None for request in requests)
     scores = b'"scores":[],' if is_ordered else b""
     yield b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
@@ -173,8 +173,7 @@ def _write_alternatives(
 def placing_question(placing: Placing, holders: Mapping[str, Holder]) -> Question:
     """Return the question for the placements of a call (contract page 98, section 4).
 
-    The answer is a serialized `PlacingOutcome`. It is not cached, because consumers are placed once. An unknown name
-    raises QueryError. An explanation has the amounts of holds.
+    The answer is a serialized `PlacingOutcome`, which is not cached. An unknown name raises QueryError.
     """
     queries = {
         f"requests[{number}].alternatives[{at}]": query
@@ -199,16 +198,16 @@ def placing_question(placing: Placing, holders: Mapping[str, Holder]) -> Questio
 def capacity_question(
     requests: Mapping[str, CandidateRequest], limits: CapacityLimits
 ) -> Question:
-    """Return the question for the number of consumers of each request that fit (contract page 98, section 5).
+    """Return the question for the number of consumers that fit, by the client's name of a request.
 
-    Requests are given by the names of the client. An unknown name in a query raises QueryError.
+    The rules are those of contract page 98, section 5. An unknown name in a query raises QueryError.
     """
     queries = {f"requests.{name}": request for name, request in requests.items()}
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         require_names(forest, queries, budget)
         count = len(requests)
-        # Each request has a share of the time, so a long one does not use up the time of the others.
+        # A fixed share of the time prevents a long request from using up the time of the others.
         capacities = {
             name: count_capacity(forest, request, limits.share(count - number), budget)
             for number, (name, request) in enumerate(requests.items())

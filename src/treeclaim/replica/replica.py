@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's Forest: questions are answered within a turn, or in a child, with shared caches."""
+"""A worker's Forest: answers questions within a turn or in a child, and caches answers."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -37,11 +37,11 @@ ForestResult = TypeVar("ForestResult")
 Result = TypeVar("Result")
 
 _SLOW_PLACES = 8
-"""Questions that have or await a child, by default."""
+"""Most questions that have or await a child, by default."""
 
 _UPKEEP_PAUSE = 0.5
-"""Seconds without a read after which an idle worker reads the feed: to apply a thousand writes needs a hundredth of a
-second of the turn."""
+"""Seconds without a read after which an idle worker reads the feed. Applying a thousand writes takes ten milliseconds
+of the turn."""
 
 _COMPACTION_PAUSE = 0.005
 """Seconds between two steps of compaction, each of about a millisecond: a million providers need five seconds."""
@@ -54,25 +54,17 @@ _INVENTORY = "inventory"
 class Replica:
     """The Forest of a worker, which catches up before each use.
 
-    Every read first polls the change feed, so it reflects all writes that were committed before it arrived.
+    Every read first polls the change feed, so it reflects every commit before its arrival.
 
     Attributes:
-        turn: The gate to the Forest.
-        follower: The Forest with its position and version, to be used within `current`.
-        answers: Cached answers by version of the Forest.
-        listing: Texts of providers, to be used within `current` or `at_one_moment`.
+        follower: The Forest with its position and version; requires `current`.
+        listing: Texts of providers; requires `current` or `at_one_moment`.
     """
 
     def __init__(
         self, store: Store, slow_places: int = _SLOW_PLACES, picture: FollowedForest | None = None
     ) -> None:
-        """Begin with a Forest of another process, or with an empty one.
-
-        Args:
-            store: The database to follow.
-            slow_places: Questions that may have or await a child.
-            picture: The Forest of another process.
-        """
+        """Begin with a Forest of the parent process (`picture`), or with an empty one."""
         self._store = store
         self.follower = Follower(store, picture)
         self.turn = Turn()
@@ -83,11 +75,11 @@ class Replica:
         self._slow = SlowQuestions()
 
     def keep_up(self) -> None:
-        """Follow the feed and keep the Forest small, in a thread of this process, until the store is closed."""
+        """Follow the feed and compact the Forest in a thread, until the store is closed."""
         self._store.repeat("upkeep", _UPKEEP_PAUSE, self._keep_up_once)
 
     def _keep_up_once(self) -> float:
-        """Compact the Forest a little, or read the feed; return the seconds until the next step."""
+        """Do a step of compaction, or else read the feed; return the seconds until the next step."""
         # A later step retries.
         with suppress(OverloadedError, StoreUnavailableError), self.turn.held(LONGEST_WAIT):
             if not self.follower.forest.is_tidy:
@@ -98,13 +90,11 @@ class Replica:
 
     @contextmanager
     def current(self) -> Iterator[Forest]:
-        """Lend the Forest with everything committed so far, for short work.
-
-        Objects that outlive the block must be copied.
+        """Hold the turn at the caught-up Forest, for short work; copy objects that outlive the block.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
-            OverloadedError: if the turn did not come in time.
+            OverloadedError: if waiting for the turn timed out.
         """
         began = monotonic()
         with self.turn.held(LONGEST_WAIT, what=_INVENTORY):
@@ -116,9 +106,7 @@ class Replica:
         read_forest: Callable[[Forest, Cursor], ForestResult],
         read_store: Callable[[ReadTransaction, ForestResult], Result],
     ) -> Result:
-        """Read from the Forest, then from the database in a snapshot of the same moment.
-
-        Only the read from the Forest excludes other threads.
+        """Read from the Forest within the turn, then from the database in a snapshot of the same moment.
 
         Args:
             read_forest: Receives the Forest and its position in the feed.
@@ -126,7 +114,7 @@ class Replica:
 
         Raises:
             StoreUnavailableError: if the database does not respond.
-            OverloadedError: if the turn did not come in time.
+            OverloadedError: if waiting for the turn timed out.
         """
         began = monotonic()
         turn = ExitStack()
@@ -148,23 +136,21 @@ class Replica:
                 turn.close()
             return read_store(transaction, result)
 
-        # The turn comes first: no thread may wait for it while it has a connection.
+        # The turn comes first, because no thread may wait for it with a connection.
         with turn:
             acquire_turn()
-            # A load of everything happens here, so that no connection waits for it.
+            # A full load happens here, and not while the connection below is in use.
             self.follower.catch_up(began)
             return self._store.read(read)
 
     def answer(self, question: Question, arrival: Arrival | None = None) -> Iterable[Piece]:
         """Return the JSON body that answers a question: a list of all pieces, or a stream of pieces.
 
-        A short answer is computed at once, and cached until the Forest changes. A child computes a longer
-        one, from the Forest at the arrival of the question. A child also answers a question that reads
-        from the database, in a snapshot of the same moment. A caller that does not read a stream to its
-        end must `close` it.
+        A short answer is computed within the turn, and cached until the Forest changes. A child computes long
+        answers, and those that need database parts. A caller that does not exhaust a stream must `close` it.
 
         Raises:
-            TreeclaimError: an error of the question.
+            TreeclaimError: if the question is invalid.
             SearchGivenUpError, SearchTooLargeError: if it exceeds the limit of time or memory.
             StoreUnavailableError: if the database does not respond.
             OverloadedError: if no place or process is free for a child, or another plan runs.
@@ -184,7 +170,7 @@ class Replica:
 
     @contextmanager
     def _hold_turn(self, arrival: Arrival, holds: HoldsQuery) -> Iterator[tuple[Forest, Arrival]]:
-        """Lend the Forest, and the arrival with a deadline that excludes the time for catching up."""
+        """Hold the turn; yield the Forest, and the arrival extended by the time for catching up."""
         began = monotonic()
         if not self.turn.acquire(arrival.wait, arrival.is_gone):
             raise arrival.overload_error(_INVENTORY)
@@ -198,7 +184,7 @@ class Replica:
             self.turn.release()
 
     def _try_within_turn(self, question: Question, arrival: Arrival) -> KeptAnswer | None:
-        """Return a cached answer, or a new one if its computation is short, else None."""
+        """Return a cached answer, or a new one if its computation is short; else None."""
         if question.is_hard or self._slow.has(question.key):
             _LOG.debug(
                 _TO_A_CHILD, "is hard by its form" if question.is_hard else "was long before"
@@ -221,15 +207,15 @@ class Replica:
             if question.is_repeatable:
                 self.answers.keep(version, question.key, answer)
             if not self._is_settled:
-                # The first search builds columns for later ones, which needs temporary memory: 45 MB for a million
-                # providers, in each worker that shares the Forest.
+                # The first search builds columns with temporary memory: 45 MB for a million providers, in each
+                # worker that shares the Forest.
                 self._is_settled = True
                 allocator.trim_heap()
             return answer
 
     def _answer_in_child(self, question: Question, arrival: Arrival) -> KeptAnswer | AnswerStream:
         if question.holds.everywhere:
-            # The sum of very many holds takes a second, in which other threads can use the Forest.
+            # Summing very many holds takes a second, which must not be in the turn.
             question = question.reading_holds()
         version: int | None = None
 
@@ -248,11 +234,7 @@ class Replica:
         return outcome
 
     def _start_reading(self, question: Question, arrival: Arrival) -> Child:
-        """Start a child, and send it the parts that its question reads at the same moment.
-
-        Raises:
-            OverloadedError: if no process can be started.
-        """
+        """Start a child, read its database parts at the same moment, and send them."""
         child: Child | None = None
 
         def fork(forest: Forest, cursor: Cursor) -> tuple[Child, Cursor]:
@@ -304,12 +286,11 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
                 raise OutOfPatienceError("has a long answer")
         return KeptAnswer.of(parts, candidates)
     finally:
-        # Failed attempts count too: they are the longest.
+        # Failed attempts count too, because they are the longest.
         metrics.observe_stages(metrics.SEARCH_SECONDS, stages)
 
 
 def _fork(question: Question, forest: Forest, arrival: Arrival) -> Child:
-    """Start a child; raise `OverloadedError` if no process can be started."""
     try:
         return Child(question, forest, arrival)
     except OSError as error:

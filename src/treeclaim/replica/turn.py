@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The turn at the Forest: one thread at a time uses it, and each turn is measured.
 
-All other threads wait meanwhile, so a turn needs at most 20 ms of CPU time for every operation at its greatest limits.
+A turn must take at most 20 ms, for every operation at its greatest limits, because all other threads wait meanwhile.
 The measure is the CPU time of the thread, which excludes waits for the database and for a processor.
 """
 
@@ -16,26 +16,25 @@ from treeclaim.model.timing import has_passed
 from treeclaim.replica.question import Arrival
 
 LONGEST_HOLD = 0.020
-"""Seconds of CPU time for which one thread may keep all others from the Forest."""
+"""Most seconds of CPU time of a turn."""
 
 PATIENCE = 0.012
-"""Seconds of CPU time for an attempt within a turn while other threads wait: longer than a usual search. After a few
-hard questions, the next one is still answered in a tenth of a second."""
+"""Seconds of CPU time for an attempt while other threads wait: longer than a usual search. After a few hard questions,
+the next one is still answered in a tenth of a second."""
 
 ALONE_PATIENCE = 0.250
-"""Seconds while no other thread waits: about ten times the cost of starting a child, and the loss if the question
-starts again in a child."""
+"""Seconds of CPU time for an attempt while no other thread waits: about ten times the cost of starting a child. The
+time is lost if the question starts again in a child."""
 
 
 class OutOfPatienceError(TreeclaimError):
-    """The attempt exceeds the time of a turn, or the length of an answer within one."""
+    """The attempt exceeds the time of a turn, or the length of an unstreamed answer."""
 
 
 def make_attempt_check(turn: Gate, arrival: Arrival) -> Callable[[], None]:
-    """Return a function that ends an attempt within a turn after its patience, or at the deadline of the question.
+    """Return a check that raises `OutOfPatienceError`, or `SearchGivenUpError` at the question's deadline.
 
-    It raises `OutOfPatienceError` or `SearchGivenUpError`. Patience is CPU time of the thread: a wait for a processor
-    does not make a question longer, and a second start would need more of the scarce processor.
+    Patience is CPU time of the thread: if processors are scarce, a second start in a child would make it worse.
     """
     begin = time.thread_time()
 
@@ -50,7 +49,7 @@ def make_attempt_check(turn: Gate, arrival: Arrival) -> Callable[[], None]:
 
 
 class Turn(Gate):
-    """The gate to the Forest: a single place, timed.
+    """The gate to the Forest, for one thread at a time.
 
     Attributes:
         longest: The longest turn so far, in seconds of CPU time; may be reset to 0.
@@ -62,7 +61,7 @@ class Turn(Gate):
         self._begin = 0.0
 
     def acquire(self, seconds: float, should_stop: Callable[[], bool] | None = None) -> bool:
-        """Enter as `Gate.acquire` does; the same thread must release."""
+        """Enter as `Gate.acquire`; the same thread must release."""
         is_inside = super().acquire(seconds, should_stop)
         if is_inside:
             self._begin = time.thread_time()
@@ -75,7 +74,7 @@ class Turn(Gate):
         if is_record:
             self.longest = held_seconds
         super().release()
-        # Other threads need not wait for the metrics.
+        # After the release, other threads do not wait for the metrics.
         if held_seconds > LONGEST_HOLD:
             metrics.FOREST_LONG_HOLDS.inc()
         if is_record:
