@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration: its options, their values, and where each value comes from.
+"""The configuration: options, their values, and the source of each value.
 
-Options come from `placement.conf` and from the environment (`OS_<GROUP>__<OPTION>`). Sections and
-unknown options are ignored, so a file written for Placement works as it is.
+Options come from `placement.conf` and from the environment (`OS_<GROUP>__<OPTION>`). Unknown sections and
+options are ignored, so a file for Placement works unchanged.
 """
 
 from treeclaim.config.configuration import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the configuration from `placement.conf` and the environment, and reports its faults."""
+"""Reads and validates the configuration from `placement.conf` and the environment."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.timeouts import Timeouts
 
 PROJECT = "placement"
-"""Names of the configuration file and its folder, which are those of Placement."""
+"""Name of the configuration file and its folder, the same as for Placement."""
 
 CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 """The environment variable that names the folder of the configuration file."""
@@ -30,7 +30,7 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 _LAST_PORT = 65535
 
 _MOST_AGGREGATES = 500
-"""Most aggregates with sums of their own; with the usual three classes each, the metrics show all of them."""
+"""Most aggregates with separate sums; with three classes each, as usual, the metrics show all of them."""
 
 _QUOTING = (
     "in a password, @ is written as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
@@ -40,7 +40,7 @@ _MEGABYTE = 1_000_000
 
 
 _SOURCE = re.compile(r"^Value for option \S+ from LocationInfo\(.*?\) is not valid: ", re.DOTALL)
-"""The beginning of oslo.config's messages, which operators do not need."""
+"""The prefix of oslo.config's messages, which does not help operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Address:
     """The address on which a server listens.
 
     Attributes:
-        host: Name or address, IPv6 without brackets.
+        host: Name or address; IPv6 without brackets.
         port: From 0 (any) to 65535.
     """
 
@@ -61,15 +61,14 @@ class ConnectionLimits:
     """Limits of connections for `treeclaim serve`, in each worker.
 
     Attributes:
-        header_seconds: From the opening of a connection, or the first byte of a request, to the end of
-            the headers.
-        body_seconds: From the headers to the end of the body.
+        header_seconds: From the opening of a connection, or the first byte of a request, to the end of the headers.
+        body_seconds: From the end of the headers to the end of the body.
         answer_seconds: Interval in which a client must read a piece of its response.
         keep_alive_seconds: From the end of a response to the next request.
-        connections: Open at a time.
-        waiting: Requests that wait for a thread.
-        body_bytes: Longest body that is read.
-        watchers: Connections that watch; see `most_watchers`.
+        connections: Most open connections.
+        waiting: Most requests that wait for a thread.
+        body_bytes: Longest accepted body.
+        watchers: Most connections that watch changes; see `most_watchers`.
     """
 
     header_seconds: float
@@ -83,7 +82,7 @@ class ConnectionLimits:
 
     @property
     def most_watchers(self) -> int:
-        """Return how many connections may watch: a quarter of all is reserved for other requests."""
+        """Return the number of connections that may watch; a quarter of all is reserved for other requests."""
         return min(self.watchers, self.connections * 3 // 4)
 
 
@@ -92,8 +91,8 @@ class ResourceMetrics:
     """Options of the metrics of resources, in addition to the sums over the cloud.
 
     Attributes:
-        aggregates: UUIDs of the aggregates with sums of their own.
-        flavors: File with queries for which the number that fits is reported; None without one.
+        aggregates: UUIDs of the aggregates with separate sums.
+        flavors: File of the queries with a metric of how many fit; None without one.
     """
 
     aggregates: tuple[str, ...]
@@ -106,13 +105,10 @@ class Configuration:
 
     Attributes:
         options: All options by group.
-        database: The connection to the database.
-        search: The options of every search.
         admin: The address of liveness, readiness and metrics; None without an admin listener.
         metrics: The options of the metrics of resources; None without these metrics.
-        connections: Limits of connections for `treeclaim serve`.
-        server_threads: Requests that the server runs at a time in a process.
-        pages: Whether the pages are served at /ui/; None for the default of the server.
+        server_threads: Most concurrent requests of a process.
+        pages: Whether to serve the pages at /ui/; None for the default of the server.
     """
 
     options: cfg.ConfigOpts
@@ -126,7 +122,7 @@ class Configuration:
 
     @property
     def claim_attempts(self) -> int:
-        """Return the number of attempts of a claim."""
+        """Return the number of attempts of a claim that conflicts."""
         return max(int(self.options.placement.allocation_conflict_retry_count), 1)
 
     @property
@@ -139,7 +135,7 @@ class ConfigurationError(Exception):
     """An option is missing or has an invalid value; the message names it.
 
     Attributes:
-        lines: The lines of the message: one for each fault.
+        lines: The lines of the message, one for each fault.
     """
 
     def __init__(self, *lines: str) -> None:
@@ -153,12 +149,10 @@ def load(
     config_files: Sequence[str] = (),
     config_dirs: Sequence[str] = (),
 ) -> Configuration:
-    """Read the configuration.
+    """Read the configuration from files and directories.
 
-    Args:
-        config_files: Files named by the caller. The default is the file in the directory
-            OS_PLACEMENT_CONFIG_DIR, else in the usual places of oslo.config.
-        config_dirs: Directories with more files.
+    The default file is `placement.conf` in the directory OS_PLACEMENT_CONFIG_DIR, else in the usual places of
+    oslo.config.
 
     Raises:
         ConfigurationError: if a file is unreadable, or an option is missing or invalid.
@@ -175,7 +169,7 @@ def load(
             )
         return _configuration(options)
     except SystemExit:
-        # oslo.config prints faults of options that also exist on its command line, such as use_journal.
+        # oslo.config prints faults of options that exist on its command line too, such as use_journal.
         text = re.sub(r"argument --(\w+)", r"[DEFAULT]/\1", message.getvalue())
         raise ConfigurationError(*text.splitlines()) from None
     except (cfg.Error, ValueError) as error:
@@ -254,7 +248,7 @@ def _address(name: str, text: str) -> Address | None:
 
 
 def require_valid_values(options: cfg.ConfigOpts) -> None:
-    """Read every registered option once.
+    """Validate every registered option.
 
     Raises:
         ConfigurationError: with a line for each invalid value.
@@ -304,13 +298,13 @@ def _url(connection: str, parameters: str) -> str:
     try:
         url = make_url(connection)
     except (ArgumentError, ValueError):
-        # The cause may quote part of the password.
+        # `from None`, because the cause may quote a part of the password.
         raise ConfigurationError(
             f"[placement_database]/connection is not the URL of a database; {_QUOTING}"
         ) from None
     is_file = url.get_backend_name() == "sqlite"
     if not is_file and "@" in f"{url.host}{url.database}":
-        # The lookup of such a host would write a part of the password to a log.
+        # The lookup of such a host would log a part of the password.
         raise ConfigurationError(
             f"[placement_database]/connection has more than one @ before its host; {_QUOTING}"
         )

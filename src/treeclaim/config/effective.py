@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effective options: the value of each, and its source."""
+"""Reports the effective options with their sources, without secrets."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def without_credentials(text: str) -> str:
 
 
 def database_place(text: str) -> str:
-    """Return the parts of a database's URL that are not secret: driver, host, port, name of the database.
+    """Return the public parts of a database URL: driver, host, port, name of the database.
 
     An unquoted password may contain any character, including @, so everything up to the last @ is
     hidden. Parameters are dropped, because they may contain a password.
@@ -55,13 +55,13 @@ _DATABASES = {("placement_database", name) for name in ("connection", "slave_con
 
 @dataclass(frozen=True, slots=True)
 class EffectiveOption:
-    """The value that an option has.
+    """The value of an option.
 
     Attributes:
         name: `[group]/option`.
-        value: Secrets are not shown.
+        value: The value, without secrets.
         source: A file, the environment, or "default".
-        is_default: Whether it is not set.
+        is_default: Whether the option is not set.
     """
 
     name: str
@@ -71,16 +71,14 @@ class EffectiveOption:
 
 
 def effective_options(options: cfg.ConfigOpts, extra: OptionGroups) -> list[EffectiveOption]:
-    """Return the effective options by name.
+    """Return the effective options, sorted by name.
 
-    Args:
-        options: The options of the service and of its libraries, all with valid values.
-        extra: Options of libraries that register them at their first use.
+    All values must be valid. `extra` are options of libraries that register them at their first use.
     """
     effective = []
     for group, group_options in all_options(extra):
         values = options if group is None else options[group]
-        # Libraries list some options that they register only when they need them.
+        # Libraries list options that they register only at their first use.
         registered = [option for option in group_options if option.dest in values]
         effective += [
             _effective(options, group, option, values[option.dest]) for option in registered
@@ -89,13 +87,13 @@ def effective_options(options: cfg.ConfigOpts, extra: OptionGroups) -> list[Effe
 
 
 def all_options(extra: OptionGroups) -> OptionGroups:
-    """Return every option that the service or one of its libraries reads; `extra` as above."""
+    """Return every option of the service and its libraries; `extra` as in `effective_options`."""
     libraries = [*log_options.list_opts(), *policy_opts.list_opts(), ("cors", cors.CORS_OPTS)]
     return [*list_options(), *libraries, *extra]
 
 
 def _shown(group: str | None, option: cfg.Opt, value: object) -> str:
-    """Return a value without its secrets; the host of a database is not secret."""
+    """Return a value without secrets; the host of a database is public."""
     if not option.secret or not value:
         return without_credentials(str(value))
     return database_place(str(value)) if (group, option.dest) in _DATABASES else HIDDEN

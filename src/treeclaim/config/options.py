@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every option, with the names of the Placement service (page 05, section 3)."""
+"""Defines every option, with the names of the Placement service (page 05, section 3)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from oslo_policy import opts as policy_opts
 from treeclaim.store.database.timeouts import Timeouts
 
 WITHOUT_EFFECT = "Accepted, without effect: "
-"""The beginning of the help of an accepted option without effect; the reason follows."""
+"""The prefix of the help of an accepted option without effect; the reason follows."""
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 

@@ -34,7 +34,7 @@ class OutOfPatienceError(TreeclaimError):
 def make_attempt_check(turn: Gate, arrival: Arrival) -> Callable[[], None]:
     """Return a check that raises `OutOfPatienceError`, or `SearchGivenUpError` at the question's deadline.
 
-    Patience is CPU time of the thread: if processors are scarce, a second start in a child would make it worse.
+    Patience is CPU time, because a wait for a busy processor is no reason to start again in a child.
     """
     begin = time.thread_time()
 

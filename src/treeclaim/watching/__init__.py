@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching: one reader of the change feed in each worker, for all watches (decision 0015).
+"""Watches of changes: in each worker, one hub reads the change feed for all clients (decision 0015).
 
-The hub reads the feed into the `change_log`, from which each of the `watches` selects the changes of its trees.
+The hub appends news to the `change_log`, from which each of the `watches` selects the changes of its trees.
 """
 
 from treeclaim.watching.change_log import Message

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of the latest changes, and their texts for clients (contract page 99, section 4)."""
+"""The log of the latest changes, and the messages for clients (contract page 99, section 4)."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -15,19 +15,19 @@ from treeclaim.model.parts import Part
 
 @dataclass(frozen=True)
 class Message:
-    """News and the cursor after it, with texts that all watches share."""
+    """News and the cursor after it, serialized once for all watches."""
 
     news: News
     cursor: str
 
     @classmethod
     def of(cls, news: News) -> "Message":
-        """Return the message of news, with their cursor."""
+        """Return the message of news with its cursor."""
         return cls(news, write_cursor(news.cursor))
 
     @cached_property
     def document(self) -> bytes:
-        """Return the news as JSON."""
+        """The news as JSON."""
         changes = [_change(uuid, change) for uuid, change in self.news.changes.items()]
         return orjson.dumps(
             {"changes": changes, "catalogue": self.news.catalogue, "cursor": self.cursor}
@@ -35,22 +35,20 @@ class Message:
 
     @cached_property
     def event(self) -> bytes:
-        """Return the news as a server-sent event."""
+        """The news as a server-sent event."""
         cursor = self.cursor.encode("ascii")
         return b"id: %b\nevent: changes\ndata: %b\n\n" % (cursor, self.document)
 
 
 def empty_document(cursor: str) -> bytes:
-    """Return the response without news since a cursor."""
+    """Return the JSON of a response without news."""
     return orjson.dumps({"changes": [], "catalogue": False, "cursor": cursor})
 
 
 def comment(cursor: str | None) -> bytes:
     """Return a comment that keeps the connection alive.
 
-    Args:
-        cursor: The cursor from which the client resumes, if changes of other trees were skipped; without it, a
-            quiet stream falls behind the feed.
+    A cursor moves the client past changes of other trees. Without it, a quiet stream falls behind the feed.
     """
     if cursor is None:
         return b":\n\n"
@@ -70,7 +68,7 @@ def _part_names(parts: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MovedNews:
-    """The news for a watch of providers that may have moved, and the present roots of these providers."""
+    """The news for a watch with providers that may have moved, and the present roots of its providers."""
 
     news: News
     roots: Mapping[str, str | None]
@@ -81,9 +79,9 @@ class LogEntry:
     """The news of one poll of the feed.
 
     Attributes:
-        message: The news and its texts.
-        moved: The news for watches of providers that may have moved.
-        touched: UUIDs of the changed providers and of their present and former roots; None if any tree may be touched.
+        message: The news for watches of everything.
+        moved: The news for watches with providers that may have moved, by watch.
+        touched: UUIDs of the changed providers and their present and former roots; None if any tree may be affected.
     """
 
     message: Message
@@ -92,18 +90,18 @@ class LogEntry:
 
     @classmethod
     def of(cls, news: News, moved: Mapping[Any, MovedNews]) -> "LogEntry":
-        """Return the entry of news."""
+        """Return the entry for news."""
         trees = (change.trees for change in news.changes.values())
         touched = None if news.catalogue else set(news.changes).union(*trees)
         return cls(Message.of(news), moved, touched)
 
 
 _MOST_ENTRIES = 2_000
-"""Entries of a log: a quarter of an hour, if each poll returns news."""
+"""Most entries of a log: a quarter of an hour, if each poll returns news."""
 
 _MOST_CHANGES = 20_000
-"""Changes of providers in all entries: about 6 MB, which the event loop can join in few milliseconds. A watch that
-reads more slowly ends, and its client then reads all changes from the database."""
+"""Most changes of providers in all entries: about 6 MB, which the event loop can join in a few milliseconds. A slower
+watch ends, and its client then reads all changes from the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class ChangeLog:
         cursor: The cursor of the last poll, as text.
         first: Number of the first entry in the log.
         entries: One entry for each poll with news.
-        changes: Changes of providers in all entries.
+        changes: Number of changes of providers in all entries.
     """
 
     cursor: str = ""
@@ -124,19 +122,17 @@ class ChangeLog:
 
     @property
     def end(self) -> int:
-        """Return the number of the next entry."""
+        """The number of the next entry."""
         return self.first + len(self.entries)
 
     def at(self, cursor: str) -> "ChangeLog":
-        """Return this log with a later cursor, without news in between."""
+        """Return the log with a later cursor, after a poll without news."""
         return replace(self, cursor=cursor)
 
     def extended(self, entry: LogEntry, needed: int) -> "ChangeLog":
-        """Return this log with one more entry, without entries that no watch needs and within the bounds.
+        """Return the log with a new entry, without its oldest entries.
 
-        Args:
-            entry: The new entry.
-            needed: Number of the first entry that a watch has not read.
+        It drops the entries before `needed`, the first number that a watch has not read, and those beyond the bounds.
         """
         entries = (*self.entries[max(needed - self.first, 0) :], entry)
         first = self.end + 1 - len(entries)
@@ -147,7 +143,7 @@ class ChangeLog:
         return ChangeLog(entry.message.cursor, first, entries, changes)
 
     def broken(self, cursor: str) -> "ChangeLog":
-        """Return an empty log at a cursor, after unknown changes: every watch ends."""
+        """Return an empty log after unknown changes, which ends every watch."""
         return ChangeLog(cursor, self.end + 1)
 
     def since(self, number: int) -> tuple[LogEntry, ...]:

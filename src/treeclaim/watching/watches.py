@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches, which select the changes of their trees from the log, and the hub that reads the feed for all of them.
+"""Watches, which select the changes of their trees from the log, and the hub, which reads the feed for all watches.
 
 The event loop of a server calls watches, so they neither block nor query the database. The hub has a thread.
 """
@@ -27,20 +27,19 @@ from treeclaim.watching.change_log import (
 _LOG = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.4
-"""Seconds between two polls of the feed: a write appears within a second, including the time to read and
-send it. A poll is one small query."""
+"""Seconds between two polls of the feed, each a small query. Clients receive a write within a second."""
 
 _LONGEST_WAIT = 30.0
-"""Seconds that a watch waits for the end of a poll, as for any turn."""
+"""Most seconds to wait for the end of a poll, as for any turn."""
 
 COMMENT_SECONDS = 15.0
 """Seconds between two comments of a stream (contract page 99, section 4)."""
 
 _WATCH_BYTES = 1_000
-"""Bytes of a watch, without the providers that it names."""
+"""Bytes of a watch without its providers."""
 
 _NAME_BYTES = 250
-"""Bytes of each watched provider: its UUID and that of its root, each in a dictionary and in a set."""
+"""Bytes of each watched provider: its UUID and its root's, in a dictionary and in a set."""
 
 
 class Watch:
@@ -48,11 +47,11 @@ class Watch:
 
     Attributes:
         wake: Callback of the server, called when the watch may have data to send.
-        nbytes: Bytes that it holds while it waits.
+        nbytes: Memory of the waiting watch.
         is_over: Whether it has ended.
-        due: Time, of the monotonic clock, at which to call `take` without a wake-up.
-        next: Number of the first entry of the log that it has not read.
-        reached: The cursor of the client; at first that of the hub.
+        due: Time, on the monotonic clock, at which to call `take` without a wake-up.
+        next: Number of the first unread entry of the log.
+        reached: The cursor of the client; at first the cursor of the hub.
         roots: The present root of each watched provider; None for a watch of everything.
     """
 
@@ -77,11 +76,9 @@ class Watch:
         hub.join(self)
 
     def narrow(self, roots: Mapping[str, str | None]) -> None:
-        """Watch some trees only; to be called before `take`.
+        """Watch only the trees of some providers; must precede `take`.
 
-        Args:
-            roots: The root of each watched provider, read after this watch began; None for an unknown
-                provider.
+        `roots` are the roots of the providers (None for unknown ones), read after the watch began.
         """
         self._follow(roots)
         self.nbytes += _NAME_BYTES * len(roots)
@@ -91,24 +88,24 @@ class Watch:
         self._trees = frozenset(roots) | {root for root in roots.values() if root is not None}
 
     def take(self) -> bytes | None:
-        """Return the data to send now, once; None without data."""
+        """Return the next data to send; None without data."""
         piece = self._next_piece(self._hub.log, is_last=monotonic() >= self._ends)
         self.due = min(self._ends, self._comment_due)
         return piece
 
     def finish(self) -> bytes | None:
-        """Return the final data before the server stops."""
+        """Return the final data, before the server stops."""
         return self._next_piece(self._hub.log, is_last=True)
 
     def close(self) -> None:
-        """Stop waiting."""
+        """Remove the watch from the hub."""
         self._hub.leave(self)
 
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
         raise NotImplementedError
 
     def _read_news(self, log: ChangeLog) -> Message | None:
-        """Return the unread news, None without news; set `_has_missed_news` if entries are missing."""
+        """Return the unread news or None; set `_has_missed_news` if the log has dropped unread entries."""
         number, self.next = self.next, log.end
         if number < log.first:
             self._has_missed_news = True
@@ -122,7 +119,7 @@ class Watch:
         return Message(News.as_one(selected), log.cursor)
 
     def _select(self, entry: LogEntry) -> News | None:
-        """Return the news of an entry for the watched trees; update the roots of moved providers."""
+        """Return an entry's news for the watched trees; update the roots of moved providers."""
         roots, news = self.roots, entry.message.news
         if roots is None:
             return news
@@ -148,7 +145,7 @@ class EventStream(Watch):
         self._plan_comment()
 
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
-        """Return the next event, or a comment when one is due; the client resumes after the last event."""
+        """Return the next event, or a comment when one is due; at the end, the client resumes after the last event."""
         news = self._read_news(log)
         if is_last or self._has_missed_news:
             self.is_over = True
@@ -170,15 +167,15 @@ class EventStream(Watch):
 
 
 class LongPoll(Watch):
-    """A watch with a single response, at the first news or at its end."""
+    """A watch with a single response, at the first news or at the end of the watch."""
 
     def __init__(self, hub: "Hub", ends: float, cursor: str) -> None:
-        """Begin to wait for news after a cursor."""
+        """Wait for news after a cursor."""
         super().__init__(hub, ends)
         self._response_cursor = cursor
 
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
-        """Return the response, once it is known."""
+        """Return the response, once there is one."""
         news = self._read_news(log)
         if news is not None and not self._has_missed_news:
             self.is_over = True
@@ -192,11 +189,7 @@ class LongPoll(Watch):
 
 
 class Hub:
-    """Polls the feed in a thread while watches exist, and wakes them for news; thread-safe.
-
-    Attributes:
-        log: The latest news.
-    """
+    """Polls the feed in a thread while watches exist, and wakes them for news; thread-safe."""
 
     def __init__(self, store: Store, poll_seconds: float = POLL_SECONDS) -> None:
         self.log = ChangeLog()
@@ -208,7 +201,7 @@ class Hub:
         store.repeat("watching", poll_seconds, self._poll_if_watched)
 
     def join(self, watch: Watch) -> None:
-        """Add a watch of everything that is committed from now on.
+        """Add a watch of all later commits.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
@@ -219,17 +212,17 @@ class Hub:
                 self._cursor = self._store.cursor()
                 self.log = self.log.at(write_cursor(self._cursor))
             else:
-                # A watch does not get earlier commits.
+                # The watch must not receive earlier commits.
                 self._poll()
             watch.next, watch.reached = self.log.end, self.log.cursor
             self._watches[watch] = None
 
     def leave(self, watch: Watch) -> None:
-        """Remove a watch; never blocks, so the event loop may call it."""
+        """Remove a watch without blocking, since the event loop calls it."""
         self._watches.pop(watch, None)
 
     def _poll_if_watched(self) -> float:
-        """Poll the feed once if any watch exists; return the seconds until the next poll."""
+        """Poll the feed if any watch exists; return the seconds until the next poll."""
         # The store logs outages; a later poll reads the missed changes.
         with (
             suppress(StoreUnavailableError, OverloadedError),
@@ -248,7 +241,7 @@ class Hub:
         entry = self._store.read(self._read_entry, cursor=cursor)
         watches = list(self._watches)
         if entry is None:
-            # A restored database, or a row of another release: each client must read everything again.
+            # After the restore of a database, or a row of another release, each client must read everything again.
             self._cursor = self._store.cursor()
             self.log = self.log.broken(write_cursor(self._cursor))
         else:
@@ -262,7 +255,7 @@ class Hub:
             _wake(watch)
 
     def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> LogEntry | None:
-        """Return the news and, from the same snapshot, the news for watches of providers that may have moved."""
+        """Return the news, and the news for watches with moved providers from the same snapshot; None for a gap."""
         news = load_news(transaction, cursor)
         if news is None:
             return None
@@ -273,7 +266,7 @@ class Hub:
                 roots = load_roots(transaction, watch.roots.keys())
                 moved[watch] = MovedNews(select_news(transaction, news, roots), roots)
         entry = LogEntry.of(news, moved)
-        # Serialized here for all watches of everything, and not in the event loop.
+        # Serialize here for all watches of everything, not in the event loop.
         _ = entry.message.event
         return entry
 
