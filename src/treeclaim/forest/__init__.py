@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The in-memory picture of all providers, and the search in it. No SQL, no HTTP."""
+"""All providers in memory, and searches among them. No SQL, no HTTP."""

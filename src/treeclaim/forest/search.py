@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search, from top to bottom: which combinations of providers satisfy a request?
+"""The search from top to bottom: the combinations of providers that satisfy a request.
 
 `search` is the whole algorithm. Each stage is one call, with its reason above it; the packages
-beside this module implement the stages. All stages but the first are lazy: each draws from
-the stage before only as much as the stage after it needs.
+beside this module implement the stages. All stages but the first are lazy: each draws only as much
+from the previous stage as the next stage needs.
 """
 
 from collections.abc import Iterator
@@ -33,21 +33,21 @@ def search(
     form: BodyForm = _NEWEST,
     budget: Budget | None = None,
 ) -> ResponseBody:
-    """Begin to answer a request; the work that grows with the answer is done while its pieces are drawn.
+    """Begin to answer a request; most work is done while the pieces of the body are drawn.
 
     Args:
         forest: The Forest to search.
         request: The request.
         options: The operator's options.
         form: The form of the answer.
-        budget: The budget; by default as the options say, from now on.
+        budget: The budget; by default a new one with the limits of the options.
 
     Raises:
-        TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
+        TraitsNotFoundError, ResourceClassNotFoundError: if the request names unknown ones.
     """
-    # Relate: which providers can take each slot, and under which anchors? A few comparisons of
-    # whole columns answer for all trees at once, and all but the amounts is cached. It is done now,
-    # so that a request that cannot be answered is refused before anything is sent.
+    # Relate: find the providers for each slot, and their anchors. A few comparisons of whole columns
+    # cover all trees at once, and all but the amounts is cached. This stage is not lazy, so that an
+    # invalid request is rejected before the response begins.
     budget = budget or Budget(options.seconds, options.most_bytes)
     stages = budget.stages
     # Amounts of the request's holds count as free in all stages.
@@ -58,8 +58,7 @@ def search(
     order = request.order
     ranking = None if order is None else Ranking()
     if problem.plan.split:
-        # Divide: each candidate that the stages below combine is divided in all minimal ways, and the
-        # divisions are compared to find repetitions.
+        # Divide: divide each candidate of the stages below in all minimal ways, and drop repetitions.
         divisions: Iterator[SplitCandidate]
         if order is not None and ranking is not None:
             blocks = stages.timed("divide", first_candidates(problem, order, ranking))
@@ -68,33 +67,32 @@ def search(
             divisions = stages.timed("divide", divide_candidates(problem))
         return SplitAnswer(problem, form, summaries, divisions, ranking)
     if order is not None and ranking is not None:
-        # Order: the same stages for the trees whose candidates can score highest, until no other
-        # tree can have a better one.
+        # Order: run the stages below for the trees with the highest possible scores, until no
+        # remaining tree can have a better candidate.
         best = gather_blocks(stages.timed("order", first_candidates(problem, order, ranking)))
         return ResponseBody(problem, form, summaries, best, ranking)
-    # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
-    # Where an earlier question found the same, its candidates are written instead.
+    # Write: serialize the candidates in blocks, then the summaries of their trees. An equal earlier
+    # search may provide the candidates.
     candidates = draw_candidates(problem, lambda: _candidates(problem, summaries))
     return ResponseBody(problem, form, summaries, candidates)
 
 
 def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
-    """Find candidates in the canonical order, up to the limit."""
+    """Yield candidates in the canonical order, up to the limit."""
     stages, pace = problem.budget.stages, Pace(problem)
-    # Anchors: a tree in which some slot has no provider has no candidate, and is not examined
-    # again. A few candidates need not wait until all trees are compared.
+    # Anchors: skip trees in which a slot has no provider. Trees are compared in parts, so that a few
+    # candidates do not wait for all trees.
     trees = stages.timed("anchors", find_anchors(problem, pace))
-    # Stage: as many anchors as the limit requires are prepared together: the domains of their
-    # slots, without the anchors where counting shows that the slots cannot all be served, or
-    # that a same_subtree list has no head.
+    # Stage: prepare the domains of all slots for as many anchors as the limit requires. Drop anchors
+    # if counting proves that they cannot serve all slots, or that a same_subtree list has no head.
     ready = stages.timed("stage", prepare_stages(problem, trees, pace))
-    # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop rows
-    # that break a rule as early as possible.
+    # Combine: fill slot after slot in whole blocks of partial candidates, and drop those that break
+    # a rule as early as possible.
     blocks = stages.timed("combine", combine_stages(problem, ready, pace))
-    # Distinct: only sharing providers can make the same candidate under several anchors.
+    # Distinct: sharing providers can form the same candidate under several anchors.
     once = stages.timed("distinct", distinct(problem, blocks))
-    # All stages above yield candidates in the canonical order, which is the same in every worker.
-    # Limit: the operator's maximum, then the client's limit, or a random sample.
+    # Limit: apply the operator's maximum, then the client's limit or a random sample. The canonical
+    # order is the same in every worker, so all workers cut off the same candidates.
     if problem.plan.request.nested:
         return gather_blocks(apply_limit(problem, once))
     return gather_blocks(limited_below_1_29(problem, once, summaries))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer to a request for candidates as JSON bytes (contract page 90, sections 4 and 5).
+"""The response to a request for candidates as JSON bytes (contract page 90, sections 4 and 5).
 
-The body is made of bytes, not objects. Candidates with the same pattern, that is, with the same slots on the
-same providers, differ only in uuids, which have a fixed length. Each pattern is therefore serialized
-once as a template. A block of candidates is a matrix of characters, in which one copy fills the columns
-of each uuid. Summaries are fragments that the Forest keeps ready.
+The body is composed of bytes, not objects. Candidates with the same pattern, that is, with the same
+slots on the same providers, differ only in UUIDs, which have a fixed length. Each pattern is
+therefore serialized once as a template. A block of candidates is a matrix of characters, in which
+one copy fills the columns of each UUID. Summaries are texts that the Forest caches.
 
-Below microversion 1.29 the summaries are those of the providers of all candidates, so they depend on candidates that
-the limit cuts off.
+Below microversion 1.29 summaries show the providers of all candidates, including those that the
+limit cuts off.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -31,15 +31,15 @@ from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.request import NO_GROUP, BodyForm
 
 TREES_IN_A_PIECE = 16_384
-"""Trees whose summaries are written together."""
+"""Trees whose summaries are written as one piece."""
 
 
 class Summaries:
-    """Collects the trees and providers of the candidates, and serializes their summaries.
+    """Collects the trees and providers of candidates, and serializes their summaries.
 
-    From 1.29 on, the body shows all providers of every tree that gives something to a returned candidate.
-    Before, it shows the providers that give something to any candidate, or under a limit, only those in
-    the trees of returned candidates.
+    From 1.29 on, the body shows all providers of every tree with allocations of a returned candidate.
+    Before, it shows the providers with allocations of any candidate; under a limit, only those in the
+    trees of returned candidates.
     """
 
     def __init__(self, problem: Problem, form: BodyForm) -> None:
@@ -48,21 +48,21 @@ class Summaries:
         self._form = form
         self._order = problem.order
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
-        # Only an older form of the answer depends on single providers.
+        # Only the older form depends on single providers.
         shown = 0 if form.nested else self._forest.row_count
         self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
 
     def note(self, block: Choices) -> None:
-        """Note the trees that returned candidates use."""
+        """Add the trees of returned candidates."""
         for slot in self._problem.giving:
             self._tree_used[self._order.tree.take(block[:, slot])] = True
 
     def note_positions(self, positions: Sequence[int]) -> None:
-        """Note the trees of some providers that a returned candidate uses."""
+        """Add the trees of providers of a returned candidate."""
         self._tree_used[self._order.tree[positions]] = True
 
     def note_unlimited(self, block: Choices) -> None:
-        """Note the providers of candidates that the limit may still cut off."""
+        """Add the providers of candidates that the limit may still cut off."""
         self._provider_used[block[:, self._problem.giving]] = True
 
     def pieces(self) -> Iterator[bytes]:
@@ -80,7 +80,7 @@ class Summaries:
                 yield self._older(batch)
 
     def _older(self, trees: Trees) -> bytes:
-        """Write the summaries of some trees, given their numbers, in an older form."""
+        """Write the summaries of trees in the form below 1.29."""
         roots = self._order.roots[trees]
         positions = expand_ranges(roots, self._order.end[roots] - roots)
         used = positions[self._provider_used[positions]]
@@ -102,9 +102,9 @@ class Summaries:
 def limited_below_1_29(
     problem: Problem, candidates: Iterator[Choices], summaries: Summaries
 ) -> Iterator[Choices]:
-    """Yield the candidates within the limit, and note the providers of all candidates.
+    """Yield the candidates within the limit, and add the providers of all candidates to the summaries.
 
-    The operator's maximum bounds how many that are.
+    The operator's maximum bounds the number of candidates.
     """
     every = _note_rows(first_candidates(candidates, problem.options.maximum), summaries)
     for block in select_candidates(problem, every):
@@ -121,7 +121,7 @@ def _note_rows(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choi
 
 
 SLOTS_TOGETHER = 50_000
-"""Slots of candidates that are written together, at some hundred bytes each: a few milliseconds."""
+"""Slots of candidates in one piece, at some hundred bytes each: a few milliseconds."""
 
 _MOST_HELD = 10_000
 """Candidates up to which the memory of a body counts as that of its search."""
@@ -131,7 +131,7 @@ class ResponseBody:
     """The body that answers one search, written piece by piece.
 
     Attributes:
-        candidates: How many were written so far.
+        candidates: The number of candidates written so far.
     """
 
     def __init__(
@@ -160,10 +160,10 @@ class ResponseBody:
         self._ranking = ranking
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the body: first the candidates, then the summaries of the trees they use."""
+        """Yield the body: the candidates, then the summaries of their trees."""
         yield b'{"allocation_requests":['
         separator = b""
-        # An answer that must be sent whole is held until it is complete.
+        # A body that is sent as a whole stays in memory until it is complete.
         wanted = self._problem.wanted
         is_short = wanted is not None and wanted <= _MOST_HELD
         is_held = (is_short and not self._problem.takes_turns) or bool(self._problem.plan.split)
@@ -192,7 +192,7 @@ class ResponseBody:
                 yield self._write_block(block[start : start + rows])
 
     def _write_block(self, block: Choices) -> memoryview:
-        """Write a block of candidates, in order, with commas between them."""
+        """Write candidates in order, joined by commas."""
         self._problem.budget.check()
         plan, form = self._problem.plan, self._form
         patterns = [
@@ -203,12 +203,12 @@ class ResponseBody:
         else:
             text = self._write_patterns(patterns, block)
         if b"\0" in text:
-            # numpy pads uuids with that; an old database may have shorter ones than the API makes.
+            # numpy pads UUIDs with zeros; an old database may have shorter ones than the API makes.
             text = text.replace(b"\0", b"")
         return memoryview(text)[:-1]
 
     def _alike(self, template: Template, block: Choices) -> bytearray:
-        """Write candidates of one pattern, each with a comma behind it."""
+        """Write candidates of one pattern, each followed by a comma."""
         text = bytearray(template.text) * len(block)
         for slot, holes in template.holes.items():
             uuids = self._uuids.take(block[:, slot])
@@ -219,7 +219,7 @@ class ResponseBody:
     def _write_patterns(
         self, patterns: Sequence[tuple[Template, Integers | slice]], block: Choices
     ) -> bytearray:
-        """Write candidates of several patterns: those of each together, then where they belong."""
+        """Write candidates of several patterns: all of a pattern at once, then each at its place."""
         lengths = np.empty(len(block), dtype=np.int64)
         for template, rows in patterns:
             lengths[rows] = len(template.text)
@@ -238,8 +238,8 @@ class CandidateBody(NamedTuple):
     """A candidate as clients see it.
 
     Attributes:
-        allocations: Amounts by provider uuid and resource class.
-        mappings: Provider uuids by suffix.
+        allocations: Amounts by provider UUID and resource class.
+        mappings: Provider UUIDs by suffix.
     """
 
     allocations: dict[str, dict[str, int]]
@@ -253,7 +253,7 @@ Served = tuple[str, int]
 def shares_of(
     plan: Plan, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
 ) -> tuple[list[Allocation], list[Served]]:
-    """Return what the providers of a candidate give, and which groups they serve.
+    """Return the allocations of a candidate, and the groups that its providers serve.
 
     Args:
         plan: The request.
@@ -274,7 +274,7 @@ def shares_of(
 def candidate_body(
     allocations: Iterable[Allocation], served: Collection[Served], uuid_of: Callable[[int], str]
 ) -> CandidateBody:
-    """Return a candidate as clients see it, given a function that returns the UUID of a row."""
+    """Return a candidate as clients see it."""
     uuids = {row: uuid_of(row) for _, row in served}
     amounts: dict[str, dict[str, int]] = {}
     for row, name, units in allocations:
@@ -287,7 +287,7 @@ def candidate_body(
 
 
 class SplitAnswer(ResponseBody):
-    """The body of a search in which several providers may give one amount."""
+    """The body of a search that divides amounts over several providers."""
 
     def _candidates(self) -> Iterator[bytes]:
         plan, uuid_of = self._problem.plan, cache(self._problem.forest.uuid_of)
@@ -302,9 +302,9 @@ class SplitAnswer(ResponseBody):
 
 
 def _items(text: bytearray, kind: np.dtype[Any], offset: int = 0) -> npt.NDArray[Any]:
-    """Return what begins at each byte of a text from an offset on, to be written.
+    """Return a writable view of the items that begin at each byte of a text from an offset on.
 
-    As one item each, not as single characters: numpy copies items much faster.
+    numpy copies whole items much faster than single characters.
     """
     count = len(text) - offset - kind.itemsize + 1
     return np.ndarray((count,), dtype=kind, buffer=text, offset=offset, strides=(1,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates as text with holes for the uuids."""
+"""Candidates as text with holes for the UUIDs."""
 
 import re
 from collections.abc import Iterator
@@ -17,17 +17,16 @@ from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
 
 FEW_SLOTS = 4
-"""Slots up to which comparing each with each costs less than sorting the slots of each candidate."""
+"""Slots up to which comparing all pairs costs less than sorting the slots of each candidate."""
 
 MOST_COMPARISONS = 4_000_000
-"""Comparisons of slots with each other that are made by one array operation."""
+"""Comparisons of pairs of slots in one array operation."""
 
 LARGEST_CODED_PATTERN = 15
-"""Slots up to which a pattern, read as the digits of a number, is looked up as one number; more do
-not fit into an int64."""
+"""Slots up to which the digits of a pattern fit into one int64."""
 
 Pattern = tuple[int, ...]
-"""For each slot the first slot that has the same provider."""
+"""For each slot, the first slot with the same provider."""
 
 _TEMPLATE_BYTES = 16_000_000
 """Bytes of templates, each counted with its plan, which it keeps alive."""
@@ -36,10 +35,10 @@ _HOLE_BYTES = 150
 """Memory that is counted for a hole."""
 
 _KEY_BYTES = 500
-"""Memory that is counted for what a template is kept by: a pattern takes less than the holes."""
+"""Memory that is counted for the key of a template; a pattern takes less than the holes."""
 
 _HOLE = re.compile(rb"\*(\d{35})")
-"""The first slot of a provider, in place of its uuid; no name has a star."""
+"""The first slot of a provider, in place of its UUID; names contain no star."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,8 @@ class Template:
 
     Attributes:
         text: ASCII.
-        holes: By slot: where the uuid of its provider belongs.
-        nbytes: Memory that it takes, with its plan and what it is kept by.
+        holes: By slot: the offsets for the UUID of its provider.
+        nbytes: Memory of the template, its key and its plan.
     """
 
     text: bytes
@@ -62,7 +61,7 @@ _templates = ByteCache(_TEMPLATE_BYTES, None, makes_read_only=False)
 
 
 def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
-    """Write the candidate of a pattern as a microversion shows it (page 90, section 5.1)."""
+    """Return the template of a pattern in the form of a microversion (page 90, section 5.1)."""
     return _templates.get((plan, pattern, form), partial(_template, plan, pattern, form))
 
 
@@ -101,7 +100,7 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integer
     """Split a block of candidates (int64, shape (candidates, slots)) by pattern.
 
     Yields:
-        The pattern, and which candidates have it.
+        A pattern, and the indices of its candidates.
     """
     if not len(block):
         return
@@ -123,9 +122,9 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integer
 
 
 def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
-    """Return the pattern common to all candidates, None if that is not cheap to see.
+    """Return the pattern common to all candidates; None if there is none, or finding it is expensive.
 
-    Where there are many slots, usually no candidate has a provider twice.
+    With many slots, usually no candidate has a provider twice.
     """
     slots = block.shape[1]
     if slots > FEW_SLOTS:
@@ -148,7 +147,7 @@ def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
 def _distinct(
     patterns: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct rows, and for each row the index of its distinct row."""
+    """Return the distinct rows, and the index among them of each row."""
     slots = patterns.shape[1]
     if slots > LARGEST_CODED_PATTERN:
         distinct, which = np.unique(patterns, axis=0, return_inverse=True)

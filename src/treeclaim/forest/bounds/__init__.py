@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of one question: time, memory, caches.
+"""Limits of one request: time, memory, caches.
 
 This package imports only `model`.
 """

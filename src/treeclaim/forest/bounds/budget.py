@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The budget of one question: time and memory.
+"""The budget of one request: time and memory.
 
-Some questions take longer than any client waits, or more memory than a
-worker has. Each question therefore has a budget, which every loop checks.
+Some requests take longer than clients wait, or more memory than a worker has. Each request
+therefore has a budget, which every loop checks.
 """
 
 import time
@@ -13,17 +13,18 @@ from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.model.timing import Stages, has_passed
 
 _INTERRUPT_SECONDS = 0.001
-"""Least time between two calls of `interrupted`. Short questions take some milliseconds, so giving
-way to them more often gains nothing."""
+"""Least time between two calls of `interrupted`. Short requests take some milliseconds, so yielding to
+them more often gains nothing.
+"""
 
 _MEGABYTE = 1_000_000
 
 
 class Budget:
-    """Time, from its making on, and memory that one question may take.
+    """Time, from construction on, and memory that one request may take.
 
     Attributes:
-        stages: How long each stage took.
+        stages: The duration of each stage.
     """
 
     def __init__(
@@ -36,8 +37,8 @@ class Budget:
         """Start the clock.
 
         Args:
-            seconds: How long it may be computed; None for as long as it likes.
-            most_bytes: How much the search may hold at a time; None for as much as it likes.
+            seconds: Seconds until the deadline; None for no deadline.
+            most_bytes: The most memory that the search may hold at a time; None for any.
             interrupted: Called about once in a millisecond; may wait, or raise to end the search.
         """
         now = time.monotonic()
@@ -50,10 +51,10 @@ class Budget:
         self._next_interrupt = now
 
     def check(self) -> None:
-        """Raise if the time is over; cheap enough for every turn of every loop.
+        """Raise once the deadline has passed; cheap enough for every turn of every loop.
 
         Raises:
-            SearchGivenUpError: if there is none left.
+            SearchGivenUpError: after the deadline.
         """
         if self._at is not None and has_passed(self._at):
             raise SearchGivenUpError(self._seconds or 0)
@@ -73,7 +74,7 @@ class Budget:
 
     @contextmanager
     def held(self, nbytes: int) -> Iterator[None]:
-        """Count memory that is held as long as the block runs."""
+        """Count memory while the block runs."""
         self.hold(nbytes)
         try:
             yield
@@ -82,7 +83,7 @@ class Budget:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Stop counting, at the end of the block, the memory counted in it."""
+        """At the end of the block, release the memory that was counted in it."""
         before = self._held
         try:
             yield
@@ -106,4 +107,4 @@ class Budget:
 
 
 UNBOUNDED = Budget()
-"""No limit at all, for calls that no client waits for."""
+"""No limits, for calls that no client waits for."""

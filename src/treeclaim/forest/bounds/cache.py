@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of the Forest: least recently used, bounded in bytes, with immutable values.
+"""A least-recently-used cache of immutable values, bounded in bytes.
 
-Arrays of a kept value are read-only, for the code that made it and for all readers. A write into a shared
-array therefore fails at once (`ValueError` of numpy) instead of changing answers.
+Arrays of cached values are read-only, for the code that made them and for all readers. A write into
+a shared array therefore fails at once (`ValueError` of numpy) instead of changing answers.
 """
 
 import dataclasses
@@ -16,25 +16,25 @@ import numpy as np
 
 
 class SizedValue(Protocol):
-    """A value that counts its own memory."""
+    """A value with a known size."""
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes it takes."""
+        """Return the bytes that the value takes."""
         ...
 
 
 CachedValue = SizedValue | tuple[SizedValue, ...]
-"""A value, or some that belong together."""
+"""A value, or a tuple of values."""
 
 _Value = TypeVar("_Value", bound=CachedValue)
 
 _OVERHEAD = 500
-"""Bytes that are counted for a value besides its own and its key's, for all that holds it."""
+"""Bytes that are counted for the containers of each value."""
 
 
 def size_of(key: object) -> int:
-    """Return the bytes that a key takes; keys contain input, which may be long."""
+    """Return the bytes of a key; keys contain input, which may be long."""
     measure = _measures.get(type(key))
     if measure is None:
         measure = _measures[type(key)] = _measure_of(type(key))
@@ -42,12 +42,12 @@ def size_of(key: object) -> int:
 
 
 _measures: dict[type, Callable[[Any], int]] = {}
-"""Functions that measure the keys of a type: looking for one takes longer than measuring most keys."""
+"""Functions that measure keys, by type; finding one takes longer than measuring most keys."""
 
 
 def _measure_of(kind: type) -> Callable[[Any], int]:
     if hasattr(kind, "nbytes"):
-        # A value that is kept elsewhere, or counted by the value of this key.
+        # Such a value is stored elsewhere, or counted with the value of this key.
         return lambda _: 0
     if issubclass(kind, tuple | frozenset):
         return lambda key: sys.getsizeof(key) + _sizes_of(key)
@@ -60,18 +60,18 @@ def _measure_of(kind: type) -> Callable[[Any], int]:
 
 
 def _sizes_of(parts: Iterable[object]) -> int:
-    # Python has one empty tuple, one False and so on: what is empty takes nothing.
+    # Empty tuples, False and so on are singletons, which take no memory.
     nonempty_parts = list(filter(None, parts))
     if set(map(type, nonempty_parts)) == {str}:
-        # A question may name thousands of providers and aggregates.
+        # Fast path: a request may name thousands of providers and aggregates.
         return sum(map(sys.getsizeof, nonempty_parts))
     return sum(map(size_of, nonempty_parts))
 
 
 def _let_write(value: object, *, may_write: bool) -> None:
-    """Allow or forbid writes to the arrays of a value: itself, or within immutable containers.
+    """Make the arrays in a value and its immutable containers writable or read-only.
 
-    Mutable objects to which the value merely refers are left unchanged.
+    Mutable objects that the value refers to are left unchanged.
     """
     if isinstance(value, np.ndarray):
         value.flags.writeable = may_write
@@ -92,7 +92,7 @@ def _is_frozen(kind: type) -> bool:
 
 
 class ByteCache:
-    """Values by what they depend on; the least recently used go first.
+    """Values by key; the least recently used values are evicted first.
 
     Attributes:
         most_bytes: Memory that all values together may take.
@@ -108,7 +108,7 @@ class ByteCache:
         """Create an empty cache.
 
         Args:
-            most_bytes: The most memory of all values together.
+            most_bytes: Memory that all values together may take.
             key_bytes: Returns the memory of a key; None where values include their keys.
             makes_read_only: Whether values may have writable arrays; finding these in a
                 large value takes long.
@@ -119,32 +119,32 @@ class ByteCache:
         self._values: OrderedDict[Hashable, tuple[CachedValue, int, Hashable]] = OrderedDict()
         """Values with their bytes and their keys, by key."""
         self._bytes = 0
-        # A long answer is drawn while others use the Forest.
+        # A long answer is drawn while other threads use the Forest.
         self._lock = threading.Lock()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         with self._lock:
             self._values.clear()
             self._bytes = 0
 
     def find(self, key: Hashable) -> CachedValue | None:
-        """Return the value of a key, None if it is not known."""
+        """Return the value of a key, or None."""
         with self._lock:
             entry = self._values.get(key)
             if entry is None:
                 return None
-            # To compare a key with itself takes no time.
+            # The stored key is found by identity, without a comparison.
             self._values.move_to_end(entry[2])
         return entry[0]
 
     def keep(self, key: Hashable, value: CachedValue, *, replaces: bool = False) -> None:
-        """Keep the value of a key, if none is known; its arrays are read-only from now on.
+        """Store a value, and make its arrays read-only.
 
         Args:
             key: The key.
             value: The value.
-            replaces: Whether it takes the place of one that is known.
+            replaces: Whether to replace an existing value, which is kept otherwise.
         """
         if self._makes_read_only:
             _let_write(value, may_write=False)
@@ -163,9 +163,9 @@ class ByteCache:
                 self._drop(next(iter(self._values)))
 
     def take(self, key: Hashable) -> CachedValue | None:
-        """Return the value of a key, None if it is not known, and forget it.
+        """Remove and return the value of a key, or None.
 
-        The caller alone has it now, and may write into its arrays.
+        The caller becomes the owner, and may write into its arrays.
         """
         with self._lock:
             entry = self._values.get(key)
@@ -180,7 +180,7 @@ class ByteCache:
         self._bytes -= self._values.pop(key)[1]
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
-        """Return the value of a key, made now if it is not known."""
+        """Return the value of a key; make and store it if it is missing."""
         cached_value = self.find(key)
         if cached_value is not None:
             return cast("_Value", cached_value)
