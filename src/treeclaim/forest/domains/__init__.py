@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The providers that can take each slot of a candidate, and under which anchor.
+"""The providers for each slot of a candidate, and their anchors.
 
 This package imports `table` and `question`.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumption of other inventories by the options of a slot (contract page 102, section 2).
 
-For each inventory of a class, this module keeps the number of units for which its consumed inventories have room.
-A claim recomputes that number in the trees that it touches. A question then compares one number, as with free
-units. Where several slots of a candidate use one inventory, directly or by consumption, the search adds
-their uses up (`solve/partial/rules.py`).
+For each inventory of a class, this module caches the number of units for which its consumed
+inventories have room. A claim recomputes that number in the trees that it changes, and a search
+compares one number, as with free units. Where several slots of a candidate use one inventory,
+directly or by consumption, the search sums their uses (`solve/partial/rules.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
 
 NO_CODE = -1
-"""Stands for no inventory."""
+"""Code of a missing inventory."""
 
 _GREATEST = 2**40
-"""More than any inventory has free, and in int64 as often as a unit may consume of another one."""
+"""More than the free units of any inventory; its products with consumption fit into int64."""
 
 Allocation = tuple[int, str, int]
 """Row of a provider, name of a resource class, and units."""
@@ -37,7 +37,7 @@ class Uses:
     Attributes:
         codes: Codes of inventories, int64, shape (options, most of any option); `NO_CODE` as padding.
         amounts: Units that the slot uses, int64, of the same shape.
-        free: Free units of each, int64, of the same shape.
+        free: Free units, int64, of the same shape.
     """
 
     codes: Integers
@@ -45,7 +45,7 @@ class Uses:
     free: Integers
 
     def of_options(self, options: Mask) -> "Uses":
-        """Return the same of some of the options."""
+        """Return the uses of some options."""
         return Uses(self.codes[options], self.amounts[options], self.free[options])
 
 
@@ -55,23 +55,24 @@ def are_any(forest: Forest) -> bool:
 
 
 def consume(forest: Forest, pairs: Pairs, names: Iterable[str]) -> bool:
-    """Return whether any inventory of some classes consumes others that some pairs have."""
+    """Return whether any inventory of these classes in the pairs consumes others."""
     return are_any(forest) and any(
         forest.class_inventories(name).pattern.values[pairs.indices[name]].any() for name in names
     )
 
 
 def uses_any(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
-    """Return whether one inventory may serve some classes both directly and by consumption."""
+    """Return whether one inventory may serve these classes both directly and by consumption."""
     classes, consumed = forest.catalogue.resource_classes, forest.holdings.patterns.consumed
     return any(classes[name].id in consumed for name in names) or consume(forest, pairs, names)
 
 
 def _most_units(forest: Forest, name: str) -> Integers | None:
-    """Return the units of each inventory of a class for which what it consumes leaves room, not to be changed.
+    """Return the units of each inventory of a class that its consumed inventories have room for.
 
     Returns:
-        int64, shape (inventories,), the greatest number there is where it consumes nothing; None if none consumes.
+        Read-only int64, shape (inventories,), with the greatest int64 for an inventory that consumes
+        nothing; None if none consumes.
     """
     columns = forest.class_inventories(name)
     if not columns.pattern.values.any():
@@ -105,11 +106,11 @@ def _compute_most_units(forest: Forest, columns: ClassInventories, indices: Inte
 def _each_use(
     forest: Forest, columns: ClassInventories, indices: Integers
 ) -> Iterator[tuple[Integers, int, Use, Rows, Integers]]:
-    """Yield the consumption of some inventories.
+    """Yield the consumption of inventories, for all inventories with the same use together.
 
     Yields:
-        Positions of inventories with equal consumption, the number of the use among theirs, the use, the rows of the
-        consumed inventories, and the free units of these.
+        The positions of these inventories, the index of the use in their pattern, the use, the rows of
+        the consumed inventories, and the free units of the consumed inventories.
     """
     for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
         rows = columns.row.values[indices[which]]
@@ -126,7 +127,7 @@ def _each_use(
 
 
 def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
-    """Return where the inventory of each row is among those of a class; anything for rows without."""
+    """Return the index of each row's inventory of a class; arbitrary for rows without one."""
 
     def made() -> npt.NDArray[np.int32]:
         rows = forest.classes[class_id].row.values
@@ -162,10 +163,10 @@ def with_room(forest: Forest, pairs: Pairs, amounts: Mapping[str, int]) -> Mask 
 
 
 def most_by_consumed(forest: Forest, pairs: Pairs, name: str) -> Integers | None:
-    """Return how many units of a class what they consume leaves room for, for each pair.
+    """Return the units of a class that each pair's consumed inventories have room for.
 
     Returns:
-        int64, shape (pairs,), not to be changed; None where no inventory consumes anything.
+        Read-only int64, shape (pairs,); None if no inventory consumes anything.
     """
     most = _most_units(forest, name)
     return None if most is None else most[pairs.indices[name]]
@@ -201,7 +202,7 @@ def uses_of_options(
 def _uses_of_class(
     forest: Forest, pairs: Pairs, name: str, amount: int, numbers: Integers
 ) -> Iterator[Uses]:
-    """Yield what options use of their own inventories of a class, if any are consumed, and of others."""
+    """Yield the uses of the options' inventories of a consumed class, and of the inventories these consume."""
     columns, count = forest.class_inventories(name), forest.row_count
     indices = pairs.indices[name]
     indices = numbers + indices.start if isinstance(indices, slice) else indices[numbers]
@@ -221,7 +222,7 @@ def _uses_of_class(
 
 
 def _add_up(uses: Uses) -> None:
-    """Merge the uses of one inventory by several classes, in each option."""
+    """Merge the uses of one inventory by several classes, within each option."""
     for later in range(1, uses.codes.shape[1]):
         for place in range(later):
             is_same = uses.codes[:, later] == uses.codes[:, place]
@@ -248,7 +249,7 @@ def with_consumed(forest: Forest, allocations: Iterable[Allocation]) -> Iterable
 
 
 def times_together(forest: Forest, allocations: Iterable[Allocation]) -> int:
-    """Return how often some allocations fit, with all that they consume; 0 where an inventory is over-committed."""
+    """Return how often allocations fit with all that they consume; 0 where an inventory is over-committed."""
     units: dict[tuple[int, int], int] = {}
     for row, name, amount in with_consumed(forest, allocations):
         class_id = forest.catalogue.resource_classes[name].id
@@ -262,7 +263,7 @@ def times_together(forest: Forest, allocations: Iterable[Allocation]) -> int:
 
 
 def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
-    """Return some names of classes, and those of classes of which anything is consumed."""
+    """Return the existing classes among some names, and all classes that are consumed."""
     classes = {name for name in names if name in forest.catalogue.resource_classes}
     if are_any(forest):
         class_by_id = forest.catalogue.class_by_id

@@ -25,17 +25,16 @@ from treeclaim.forest.table.order import TreeOrder
 
 @dataclass(frozen=True)
 class Domain:
-    """The providers that may take a slot, for some anchors.
+    """The options of a slot: the providers that may take it, for some anchors.
 
     Attributes:
-        starts: Where each anchor's options begin, int64, shape (anchors + 1,).
+        starts: The first option of each anchor, and the end, int64, shape (anchors + 1,).
         positions: Rows of providers, in canonical order within an anchor, int64, shape (options,).
         order: The canonical order of trees.
         is_local: Whether each provider is in its anchor's tree.
         room: Most units that one candidate may take, int64, shape (options,), by the name of each class
             that several slots request.
-        uses: Uses of inventories that other slots may use too; None where these need
-            not be judged.
+        uses: Uses of inventories that other slots may use too; None if they are not compared.
     """
 
     starts: Integers
@@ -47,7 +46,7 @@ class Domain:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that these take, including the keys derived from them."""
+        """Return the memory of the domain, including its cached keys."""
         uses = 0 if self.uses is None else 3 * self.uses.codes.nbytes
         return self.starts.nbytes + (2 + len(self.room)) * self.positions.nbytes + uses
 
@@ -64,7 +63,7 @@ class Domain:
         return ascending(anchors * self.order.span + self.order.rank(self.positions))
 
     def below(self, anchors: Integers, heads: Rows, *, are_own: bool) -> tuple[Integers, Integers]:
-        """Return the range of the options of each anchor that are in the subtree of a provider.
+        """Return the range of each anchor's options in the subtree of a provider.
 
         Args:
             anchors: Indices of anchors, int64, shape (n,).
@@ -72,7 +71,7 @@ class Domain:
             are_own: Whether all options and heads are known to be in the trees of their anchors.
 
         Returns:
-            The number of the first option, and of the one behind the last, both int64, shape (n,).
+            The first option, and one past the last, both int64, shape (n,).
         """
         sizes = self.order.end[heads] - heads
         if are_own and self._places <= 2 * (len(heads) + len(self.positions)):
@@ -85,7 +84,7 @@ class Domain:
 
     @property
     def _places(self) -> int:
-        """Return how many providers all anchors would have if each had as many as the largest tree."""
+        """Return the number of places: each anchor has as many as the largest tree has providers."""
         return (len(self.starts) - 1) * self.order.width
 
     def _place_of(self, anchors: Integers, rows: Rows) -> Integers:
@@ -94,7 +93,7 @@ class Domain:
 
     @cached_property
     def _passed(self) -> Integers:
-        """Return how many options are before each of `_places`, and behind the last one; only for options in the anchors' trees."""
+        """Return the number of options before each place, and the total; all options must be local."""
         passed_places = np.zeros(self._places + 1, dtype=np.int64)
         anchors = np.arange(len(self.starts) - 1).repeat(self.counts)
         passed_places[self._place_of(anchors, self.positions) + 1] = 1
@@ -105,7 +104,7 @@ class Domain:
     def _by_position(self) -> Integers | None:
         """Return the option by row, -1 for none; None if a provider is an option of two anchors.
 
-        Only sharing providers are.
+        Only sharing providers have several anchors.
         """
         numbers = np.arange(len(self.positions))
         number_at = np.full(len(self.order.tree), -1, dtype=np.int64)
@@ -113,13 +112,13 @@ class Domain:
         return number_at if (number_at[self.positions] == numbers).all() else None
 
     def entry_of(self, anchors: Integers, positions: Integers) -> Integers:
-        """Return the numbers of options, -1 where a provider is none.
+        """Return the options of providers, -1 for providers that are none.
 
         Args:
             anchors: Index of the anchor of each row, int64, shape (n,).
-            positions: int64, shape (n, k).
+            positions: Rows of providers, int64, shape (n, k).
         """
-        # Making a table of all rows pays only if there are as many look-ups.
+        # A table of all rows pays off only with as many look-ups.
         if positions.size > len(self.order.tree) and self._by_position is not None:
             return self._by_position.take(positions)
         keys = anchors[:, None] * self.order.span + self.order.rank(positions)
@@ -130,7 +129,7 @@ class Domain:
         return entry
 
     def kept(self, options: Mask) -> "Domain":
-        """Return the same with only some of the options; itself where these are all."""
+        """Return the domain with only some options; itself if these are all."""
         if options.all():
             return self
         return Domain(
@@ -143,12 +142,12 @@ class Domain:
         )
 
     def sums(self, numbers: Integers) -> npt.NDArray[np.float64]:
-        """Return, for each anchor, the sum of one number per option."""
+        """Return the sum over each anchor's options, given a number for each option."""
         return range_sums(numbers, self.starts[:-1], self.starts[1:])
 
 
 def range_sums(numbers: Integers, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
-    """Return the sums of some ranges of numbers."""
+    """Return the sum of the numbers in each range."""
     before = np.zeros(len(numbers) + 1)
     numbers.cumsum(out=before[1:], dtype=np.float64)
     sums: npt.NDArray[np.float64] = before[end] - before[first]
@@ -156,7 +155,7 @@ def range_sums(numbers: Integers, first: Integers, end: Integers) -> npt.NDArray
 
 
 def slots_served(constraint: JointConstraint, domain: Domain) -> Integers:
-    """Return how many of the slots each option could serve, int64, shape (options,)."""
+    """Return how many of the constraint's slots each option could serve, int64, shape (options,)."""
     if constraint.resource_class is None:
         return np.ones(len(domain.positions), dtype=np.int64)
     return domain.room[constraint.resource_class] // constraint.least
@@ -169,14 +168,14 @@ def domain_of(
     joint_classes: Collection[str],
     uses: Mapping[str, int] | None = None,
 ) -> Domain:
-    """Restrict a relation to some anchors.
+    """Return the domain of a slot under some anchors.
 
     Args:
         forest: The Forest with the free units.
         relation: Pairs of anchor and provider.
         anchors: Numbers of roots, ascending.
         joint_classes: Names of the classes that several slots request, this slot among them.
-        uses: Amounts of the slot, by class name, where its uses must be known; else None.
+        uses: Amounts of the slot, by class name, if its uses are compared; else None.
     """
     pairs, fits = relation.pairs, relation.fits
     chosen, starts = _pairs_of(pairs.starts, anchors)
@@ -202,7 +201,7 @@ def domain_of(
 
 
 def _pairs_of(starts: Integers, anchors: Integers) -> tuple[Integers | slice, Integers]:
-    """Return the numbers of the pairs of some roots, and where those of each root begin there."""
+    """Return the pairs of some roots, and where each root's pairs begin among them, with the end."""
     if not len(anchors):
         return slice(0), np.zeros(1, dtype=np.int64)
     first, last = anchors[0], anchors[-1]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers that satisfy expressions about their attributes (contract page 102, section 1).
 
-Each term compares a column. No provider is an object here; each text is compared with versions once,
+Each term compares a column. Providers are never objects here. Each text is parsed as a version once,
 however many providers have it.
 """
 
@@ -51,7 +51,7 @@ def satisfying(
     rows: Rows,
     budget: Budget = UNBOUNDED,
 ) -> Rows:
-    """Return those of some rows in any order that satisfy all of some expressions, in that order."""
+    """Return the rows that satisfy all expressions, in their former order."""
     versions = _Versions(attributes, budget)
     for expression in expressions:
         budget.check()
@@ -60,7 +60,7 @@ def satisfying(
 
 
 class _Versions:
-    """Texts as versions, read once each."""
+    """Texts as versions, each parsed once."""
 
     def __init__(self, attributes: AttributeColumns, budget: Budget) -> None:
         self._texts = attributes.texts
@@ -73,7 +73,7 @@ class _Versions:
         compare: Callable[[Any, Any], Any],
         versions: Sequence[VersionValue],
     ) -> Mask:
-        """Return which texts, by index, are versions that compare so with any of some versions."""
+        """Return which texts, given by index, are versions that compare true with any of some versions."""
         holds = np.zeros(len(self._texts), dtype=np.bool_)
         is_there = holds.copy()
         is_there[codes] = True
@@ -101,7 +101,6 @@ class _JudgedRows:
         self._known: dict[str, tuple[Kinds, Integers]] = {}
 
     def holds(self, node: Node) -> Mask:
-        """Return the rows for which a node of an expression is true."""
         holds: Mask
         if isinstance(node, Either):
             holds = np.logical_or.reduce([self.holds(part) for part in node.parts])
@@ -116,7 +115,7 @@ class _JudgedRows:
         return holds
 
     def _values(self, name: str) -> tuple[Kinds, Integers]:
-        """Return the kind and the value that each row has of an attribute."""
+        """Return the kind and the value of each row's attribute."""
         if name not in self._known:
             self._known[name] = self._attributes.at(name, self._rows)
         return self._known[name]

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers that meet the conditions of a request group.
+"""Filters: providers that meet the conditions of a request group.
 
-Each function narrows a list of rows in any order, keeps that order, and does nothing where its
-condition is not set.
-
-A name in a condition that is in no catalogue is the caller's error; `require_known_names` finds
-it before anything is searched.
+Each filter narrows rows in any order, keeps their order, and does nothing if its condition is not
+set. Unknown names in conditions are errors of the client, which `require_known_names` finds before
+the search begins.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,12 +32,12 @@ _KINDS = max(AttributeKind) + 1
 def require_known_names(forest: Forest, request: CandidateRequest) -> None:
     """Check that every trait and resource class of a request exists.
 
+    The order of the checks is that of contract page 90, section 2, step G.
+
     Raises:
         TraitsNotFoundError: for the first set of traits with an unknown name.
-        PreferredTraitsNotFoundError: the same for traits that are only preferred.
+        PreferredTraitsNotFoundError: for unknown preferred traits.
         ResourceClassNotFoundError: for the first unknown class.
-
-    The order is that of contract page 90, section 2, step G.
     """
     root = request.root
     if root.required or root.forbidden:
@@ -58,7 +56,7 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
 
 
 def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
-    """Raise TraitsNotFoundError if some of these traits do not exist."""
+    """Raise TraitsNotFoundError if any of these traits does not exist."""
     missing = set(names).difference(forest.catalogue.traits)
     if missing:
         raise TraitsNotFoundError(sorted(missing))
@@ -72,7 +70,7 @@ def require_known_classes(forest: Forest, resources: Iterable[str]) -> None:
 
 
 def with_any_trait(forest: Forest, names: Collection[str]) -> Mask:
-    """Return which rows have at least one of these (existing) traits; dead rows have none."""
+    """Return which rows have at least one of these existing traits; dead rows have none."""
 
     def made() -> Mask:
         traits = forest.catalogue.traits
@@ -84,16 +82,16 @@ def with_any_trait(forest: Forest, names: Collection[str]) -> Mask:
 
 
 def sharing_rows(forest: Forest) -> Mask:
-    """Return which rows are sharing providers, not to be changed."""
+    """Return which rows are sharing providers, as a read-only mask."""
     if SHARING_TRAIT in forest.catalogue.traits:
         return with_any_trait(forest, (SHARING_TRAIT,))
     return np.zeros(forest.row_count, dtype=np.bool_)
 
 
 def values_by_row(forest: Forest, name: str) -> Integers:
-    """Return a number for the value of an attribute, by row; `ABSENT` where there is none.
+    """Return a number for the value of an attribute, by row; `ABSENT` for a missing value.
 
-    Values of the same type that are equal have the same number, and all others different ones.
+    Two numbers are equal if and only if type and value are equal.
     """
 
     def made() -> Integers:
@@ -104,10 +102,11 @@ def values_by_row(forest: Forest, name: str) -> Integers:
 
 
 def likenesses_of_values(forest: Forest, name: str) -> Integers:
-    """Return numbers that are equal in trees in which the same providers have equal values, by row.
+    """Return numbers, by row, that are equal in trees whose providers agree on which values are equal.
 
-    The values themselves may differ: names of switches, say, differ between hosts. A number is that of the first
-    provider of the tree which has the value, from 1 for the root; `ABSENT` where there is none.
+    The values themselves may differ: names of switches, say, differ between hosts. The number is the
+    position in the tree, from 1 for the root, of the first provider with the same value; `ABSENT` for a
+    missing value.
     """
 
     def made() -> Integers:
@@ -125,24 +124,24 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
 
 
 def _is_below(forest: Forest, heads: Rows) -> Mask:
-    """Return which rows are heads, or below a head; values of dead rows are meaningless."""
+    """Return which rows are heads, or below a head; arbitrary for dead rows."""
     is_below = np.zeros(forest.row_count, dtype=np.bool_)
     is_below[_rows_below(forest, heads)] = True
     return is_below
 
 
 def _rows_below(forest: Forest, heads: Rows) -> Rows:
-    """Return some living rows with all that are below them, ascending, each once."""
+    """Return the rows of the subtrees of living rows, ascending, each once."""
     first = np.unique(heads)
     end = forest.end.values[first]
-    # A subtree is an interval of rows, and either within another one or apart from it.
+    # Subtrees are intervals of rows, either nested or disjoint.
     is_apart = np.append(True, first[1:] >= np.maximum.accumulate(end)[:-1])[: len(first)]
     first, counts = first[is_apart], (end - first)[is_apart]
     return expand_ranges(first, counts)
 
 
 def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
-    """Return all rows of the trees that `in_tree` names, ascending; all rows if it names none."""
+    """Return the rows of the trees that `in_tree` names, ascending; all living rows if it names none."""
     if not conditions.in_tree:
         return forest.living_rows
     return _rows_below(forest, _named_roots(forest, conditions.in_tree))
@@ -159,7 +158,7 @@ def _named_roots(forest: Forest, uuids: Iterable[str]) -> Rows:
 
 
 def _are_members(forest: Forest, aggregates: Sequence[Collection[str]], rows: Rows) -> Mask:
-    """Return which of some rows are themselves in one aggregate at least of each set."""
+    """Return which rows are themselves in at least one aggregate of each set."""
     masks = [forest.links[AGGREGATES.name].mask(names)[rows] for names in aggregates]
     are_members: Mask = np.logical_and.reduce(masks)
     return are_members
@@ -182,13 +181,13 @@ _JUDGES: Mapping[str, Callable[[Forest, Any, Rows], Mask]] = {
         ~forest.links[AGGREGATES.name].mask(names)[rows]
     ),
 }
-"""Functions that return which rows meet a condition themselves, given its value, by field of `ProviderConditions`."""
+"""Functions that return which rows meet a condition themselves, by field of `ProviderConditions`."""
 
 
 def narrowed(
     forest: Forest, conditions: ProviderConditions, rows: Rows, parts: Iterable[str] = _JUDGES
 ) -> Rows:
-    """Return those of some rows that meet some conditions by themselves; expressions are left out."""
+    """Return the rows that meet some conditions themselves; expressions are ignored."""
     for part in parts:
         value = getattr(conditions, part)
         if value:
@@ -199,7 +198,7 @@ def narrowed(
 def meeting(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
 ) -> Rows:
-    """Return those of some rows that meet all conditions by themselves."""
+    """Return the rows that meet all conditions themselves."""
     if conditions.is_empty:
         return rows
     rows = narrowed(forest, conditions, rows)
@@ -207,9 +206,9 @@ def meeting(
 
 
 def rows_spanned_by(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that are members, themselves or by their root.
+    """Return the rows that meet `member_of`, themselves or by their root.
 
-    All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
+    The provider or its root must meet all of `member_of` (contract page 90, section 3.2).
     """
     if not conditions.member_of:
         return rows
@@ -223,8 +222,8 @@ def unbarred_rows(
 ) -> Rows:
     """Return the rows that may get new allocations (contract page 102, section 3).
 
-    Excluded are rows with a condition that counts, their descendants, and rows whose inventories of some
-    classes consume inventories of such rows.
+    Rows with a condition in force, and their descendants, are excluded. So are rows whose inventories
+    of some classes consume inventories of such rows.
     """
     barring = forest.barring(conditions.tolerates)
     if not barring:
@@ -243,13 +242,13 @@ def unbarred_rows(
 
 
 def rows_to_leave(forest: Forest, tolerated: Collection[str] = ()) -> Mask:
-    """Return which rows are at or below a provider with a condition `leave` that is not tolerated."""
+    """Return which rows are at or below a condition `leave` in force that is not tolerated."""
     barring = forest.barring(tolerated)
     return _at_or_below(forest, [each for each in barring if each.effect is Effect.LEAVE])
 
 
 def rows_armed_to_leave(forest: Forest) -> Mask:
-    """Return which rows are at or below a provider with a condition `leave` that begins with the first use."""
+    """Return which rows are at or below a condition `leave` that begins with the first use."""
     armed = (each for each in forest.links[CONDITIONS.name] if each.on_use and not each.began)
     return _at_or_below(forest, [each for each in armed if each.effect is Effect.LEAVE])
 
@@ -285,14 +284,14 @@ def _at_or_below(forest: Forest, conditions: Iterable[Condition]) -> Mask:
 
 
 def having(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:
-    """Return those of some rows that have inventories of all of some classes."""
+    """Return the rows that have inventories of all these classes."""
     for name in classes:
         rows = rows[forest.class_inventories(name).indices_of(rows)[0]]
     return rows
 
 
 def holding(forest: Forest, classes: Collection[str]) -> Rows:
-    """Return the rows that have inventories of all of some classes, ascending; all if none."""
+    """Return the rows with inventories of all these classes, ascending; all living rows without classes."""
     if not classes:
         return forest.living_rows
     first, *further_classes = classes

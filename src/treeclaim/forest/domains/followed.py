@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that depend on the amounts of some classes, worked out again only in the trees written since."""
+"""Cached values that depend on amounts of some classes, recomputed only in trees written since."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from treeclaim.forest.table.columns import Trees
 from treeclaim.forest.table.forest import Forest
 
 FEW_TREES_WRITTEN = 64
-"""Trees written since the last count up to which only these are counted again."""
+"""Trees written since the last computation up to which only these are recomputed."""
 
 _Value = TypeVar("_Value", bound=SizedValue)
 
@@ -23,8 +23,8 @@ class _Followed(Generic[_Value]):
     """A value at a moment.
 
     Attributes:
-        classes: The classes on whose amounts it depends.
-        marks: The moment in the log of each of them.
+        classes: The classes whose amounts it depends on.
+        marks: The mark of the recent writes of each class.
         value: The value.
     """
 
@@ -34,11 +34,10 @@ class _Followed(Generic[_Value]):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the value."""
         return self.value.nbytes
 
     def trees_written(self, forest: Forest) -> Trees | None:
-        """Return the trees written since, by number; None if they are not known any more, or many."""
+        """Return the trees written since, by number; None if they are unknown or many."""
         trees: list[Trees] = []
         for columns, mark in zip(self.classes, self.marks, strict=True):
             indices = None if columns.written is None else columns.written.since(mark)
@@ -56,12 +55,12 @@ def follow(
     make: Callable[[], _Value],
     remake: Callable[[_Value, Trees], _Value],
 ) -> _Value:
-    """Return a value as things are now, not to be changed.
+    """Return the present value, which must not be changed.
 
     Args:
-        forest: The Forest. Nothing is cached for classes that have amounts of their own.
+        forest: The Forest. Nothing is cached for copies of classes.
         key: The key of the value.
-        classes: The classes on whose amounts it depends.
+        classes: The classes whose amounts it depends on.
         make: Makes the value.
         remake: Makes the value from an earlier one and the numbers of the trees written since.
     """

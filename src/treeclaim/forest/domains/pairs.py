@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of anchor and provider, and how they follow a change of one tree; pairs that a partial candidate may take.
+"""Pairs of anchor and provider, their updates after changes of trees, and windows of options.
 
-To find the pairs of all trees takes the longer the more trees there are. Whether a provider can serve
-its own tree depends on that tree alone, so after a change of one tree only its rows are judged. Where
-providers are lent, a tree concerns others, and all is found anew.
+Finding the pairs of all trees takes longer the more trees there are. Whether a provider can serve
+its own tree depends on that tree alone, so after a change of one tree only its rows are examined.
+With sharing providers a tree affects other trees, and all pairs are found again.
 
-Pairs of partial candidates and options are not written down: those of each candidate are a range.
+Pairs of partial candidates and options are not stored: those of each candidate are a range.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,17 +35,17 @@ _next_serial = count().__next__
 class Pairs:
     """Distinct pairs (anchor, provider) that suit a slot, regardless of amounts.
 
-    Equal by identity. They are sorted by anchor, then by provider, both in canonical order.
+    Pairs are compared by identity. They are sorted by anchor, then by provider, both in canonical order.
 
     Attributes:
-        starts: Where the pairs of each root begin, int64, shape (roots + 1,).
+        starts: The first pair of each root, and the end, int64, shape (roots + 1,).
         provider: Row of each pair's provider, int64, shape (pairs,).
-        indices: By class name: where the provider's inventory is among those of the class.
-        sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
+        indices: By class name: the index of each provider's inventory of the class.
+        sharing: Numbers of the pairs with a sharing provider, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
-        moment: The moment of the Forest for which they hold.
-        serial: Stands for these pairs in keys of caches, which would otherwise keep them alive; the
-            same after they have followed changes of single trees.
+        moment: The mark of the Forest's splices for which the pairs hold.
+        serial: Identifies the pairs in keys of caches without keeping them alive; it stays the same when
+            the pairs follow changes of single trees.
     """
 
     starts: Integers
@@ -58,7 +58,7 @@ class Pairs:
 
     @cached_property
     def nbytes(self) -> int:
-        """Return the bytes that this takes; see `ByteCache`."""
+        """Return the bytes of the pairs; see `ByteCache`."""
         indices = sum(
             indices.nbytes for indices in self.indices.values() if isinstance(indices, np.ndarray)
         )
@@ -66,19 +66,19 @@ class Pairs:
 
     @cached_property
     def reached(self) -> Mask:
-        """Return for each root whether it has any pair, shape (roots,)."""
+        """Return which roots have a pair, shape (roots,)."""
         reached: Mask = self.starts[1:] > self.starts[:-1]
         return read_only(reached)
 
 
 Serving = Callable[[Rows], tuple[Rows, Rows]]
-"""Finds those of some rows that serve their own tree, and the sharing ones that are lent to others."""
+"""Finds the rows that serve their own tree, and the sharing ones that serve others."""
 
 
 def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
-    """Return what has become of some pairs; None if they have to be found again.
+    """Return pairs after the latest changes of trees; None if they must be found again.
 
-    Their columns may be written in place, so the former pairs must not be used afterwards.
+    The former pairs must not be used afterwards, as their columns may be written in place.
     """
     splices = forest.splices.since(pairs.moment)
     if splices is None or not pairs.is_local or len(pairs.sharing):
@@ -92,7 +92,7 @@ def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None
 
 
 def _splice(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
-    """Replace the pairs of one tree; its rows may be dead by a later splice."""
+    """Replace the pairs of one tree; a later splice may have marked its rows as dead."""
     tree, behind = splice.tree, splice.tree + splice.trees_before
     first, end = int(pairs.starts[tree]), int(pairs.starts[behind])
     added_pairs = len(local) - (end - first)
@@ -120,7 +120,7 @@ def _indices(
 
 
 def _replace_part(column: Integers, replaced: tuple[int, int], new: Integers) -> Integers:
-    """Replace a part of a column: in place, if the new one is as long."""
+    """Replace a range of a column, in place if the length stays the same."""
     first, end = replaced
     if len(new) == end - first:
         column[first:end] = new
@@ -133,8 +133,8 @@ class Window:
     """The options of partial candidates in a step: a range of option numbers for each.
 
     Attributes:
-        first: int64, shape (n,).
-        counts: How many, int64, shape (n,).
+        first: The first option, int64, shape (n,).
+        counts: The number of options, int64, shape (n,).
     """
 
     first: Integers
@@ -146,12 +146,12 @@ class Window:
         return int(self.counts.sum())
 
     def rows_within(self, budget: float) -> int:
-        """Return how many first rows have at most `budget` options together, at least one."""
+        """Return how many leading rows have at most `budget` options together, at least one."""
         pairs = self.counts.cumsum()
         return max(int(search_ascending(pairs, budget, side="right")), 1)
 
     def first_rows(self, rows: int) -> "Window":
-        """Return the window of the first rows."""
+        """Return the window of the leading rows."""
         return Window(self.first[:rows], self.counts[:rows])
 
     def pairs(self) -> tuple[Integers, Integers]:
@@ -160,14 +160,14 @@ class Window:
         return row, expand_ranges(self.first, self.counts)
 
     def pair_of(self, entry: Integers) -> tuple[Integers, Integers]:
-        """Find the pairs of each row with some options of its own.
+        """Find the pairs of rows with options.
 
         Args:
-            entry: Option numbers, int64, shape (n, k).
+            entry: Option numbers of each row, int64, shape (n, k).
 
         Returns:
-            The flat indices of those that lie in their row's window, and the number of the pair
-            (as `pairs` counts) of each; both int64.
+            The flat indices of the options within their row's window, and the number (as in `pairs`) of the
+            pair of each; both int64.
         """
         first = self.first[:, None]
         inside = (entry >= first) & (entry < first + self.counts[:, None])

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The providers that can serve one slot of a request, and under which anchors.
+"""The providers that can serve one slot of a request, and their anchors.
 
-A slot is a place in a candidate that takes one provider: each suffixed group is one, each resource
-class of the unsuffixed group is one. A relation is a set of pairs (anchor root, provider). It
-holds the local pairs, provider and its own root, and the lent ones, a sharing provider and each
-root of a tree that has an aggregate in common with it (`anchors` of contract page 90, section 4).
+A slot is a place in a candidate for one provider: each suffixed group is one, each resource class of
+the unsuffixed group is one. A relation is a set of pairs (anchor root, provider). Local pairs are a
+provider and its own root; lent pairs are a sharing provider and the root of a tree that has an
+aggregate in common with it (`anchors` of contract page 90, section 4).
 
-Apart from amounts, the pairs depend on the shape of the Forest alone. The Forest therefore
-caches them, and a question only compares its amounts with the free units.
+Apart from amounts, pairs depend on the shape of the Forest alone. The Forest therefore caches them,
+and a request only compares its amounts with the free units.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ from treeclaim.model.request import NO_GROUP, STRICT, Leniency, ProviderConditio
 
 @dataclass(frozen=True)
 class Relation:
-    """The pairs whose provider has room for the amounts of a question.
+    """The pairs whose provider has room for the amounts of a request.
 
     Attributes:
         pairs: All pairs.
@@ -46,14 +46,14 @@ class Relation:
 
     @property
     def has_sharing(self) -> bool:
-        """Return whether any provider is a sharing one."""
+        """Return whether any provider with room is a sharing one."""
         sharing = self.pairs.sharing
         if self.fits is None or not len(sharing):
             return bool(len(sharing))
         return bool(self.fits[sharing].any())
 
     def reached(self, first: int, end: int) -> Mask:
-        """Return which roots of a range of numbers have any pair, shape (end - first,)."""
+        """Return which roots of a range have any pair, shape (end - first,)."""
         if self.fits is None:
             return self.pairs.reached[first:end]
         starts = self.pairs.starts[first : end + 1]
@@ -62,14 +62,14 @@ class Relation:
         return reached
 
     def providers_of(self, tree: int) -> Rows:
-        """Return the providers under an anchor in canonical order, given the number of its tree."""
+        """Return the providers under an anchor in canonical order."""
         part = slice(self.pairs.starts[tree], self.pairs.starts[tree + 1])
         providers = self.pairs.provider[part]
         return providers if self.fits is None else providers[self.fits[part]]
 
 
 def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
-    """Return whether both have some provider in common, under any anchors."""
+    """Return whether both have a provider in common, under any anchors."""
 
     def made() -> np.bool_:
         mine = np.zeros(forest.row_count, dtype=np.bool_)
@@ -82,7 +82,7 @@ def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
 
 
 def counts_before(mask: Mask) -> Integers:
-    """Return for each position, that behind the end too, how many truths are before it."""
+    """Return the number of true values before each position, and the total."""
     before = np.zeros(len(mask) + 1, dtype=np.int64)
     mask.cumsum(out=before[1:])
     return before
@@ -91,7 +91,7 @@ def counts_before(mask: Mask) -> Integers:
 def relations_of(
     forest: Forest, group: RequestGroup, budget: Budget = UNBOUNDED
 ) -> list[Relation]:
-    """Return the relations of a group's slots: one if suffixed, else one for each class."""
+    """Return the relations of a group's slots: one for a suffixed group, else one for each class."""
     conditions = _counting(forest, group.conditions, gives=bool(group.resources))
     may_consume = consumed.are_any(forest)
     if group.suffix != NO_GROUP:
@@ -99,8 +99,8 @@ def relations_of(
         classes = tuple(sorted(group.resources))
         pairs = _cached_pairs(forest, classes, conditions, _suffixed_pairs, budget)
         return [_fitting(forest, group, pairs, may_consume=may_consume)]
-    # Required traits are those of all providers of the group together; only where there is a
-    # single class do they bind its provider alone.
+    # The providers of the group must have the required traits together, so a single class needs them
+    # all from its provider.
     make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed_pairs
     relations = []
     for name in group.resources:
@@ -113,7 +113,7 @@ def relations_of(
 def split_relation(
     forest: Forest, group: RequestGroup, resource_class: str, budget: Budget = UNBOUNDED
 ) -> Relation:
-    """Relate the providers that may give a part of an amount of the unsuffixed group."""
+    """Return the providers that may give a part of an amount of the unsuffixed group."""
     conditions = _counting(forest, group.conditions, gives=True)
     pairs = _cached_pairs(forest, (resource_class,), conditions, _unsuffixed_pairs, budget)
     if not pairs.indices:
@@ -156,7 +156,7 @@ def anchors_allowed(
 
 
 def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs, *, may_consume: bool) -> Relation:
-    """Compare the amounts of a group, and what they may consume, with the free amounts of some pairs."""
+    """Compare the amounts of a group, and their consumption, with the free amounts of pairs."""
     fits: Mask | None = None
     for name, indices in pairs.indices.items():
         leniency = group.leniency.get(name, STRICT)
@@ -170,7 +170,7 @@ def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs, *, may_consume: 
 def _with_room_for_consumed(
     forest: Forest, group: RequestGroup, pairs: Pairs, fits: Mask | None
 ) -> Mask | None:
-    """Return which of the pairs that fit have room for what the amounts consume too; None for all."""
+    """Return which fitting pairs also have room for the consumption of the amounts; None for all."""
     strict = {
         name: group.resources[name]
         for name in pairs.indices
@@ -188,7 +188,7 @@ _ANY_PROVIDER = ProviderConditions(tolerates=None)
 """Conditions that every provider meets."""
 
 _Makes = Callable[[Forest, ProviderConditions, Rows, Budget], tuple[Rows, Rows]]
-"""Finds the rows that serve their own tree, and the sharing ones that are lent to others."""
+"""Finds the rows that serve their own tree, and the sharing ones that serve others."""
 
 
 def _cached_pairs(
@@ -206,7 +206,7 @@ def _cached_pairs(
     cached_pairs = forest.pairs.find(key)
     if isinstance(cached_pairs, Pairs) and cached_pairs.moment == forest.splices.mark:
         return cached_pairs
-    # They are written in place: should that fail half-way, they must not be found.
+    # Pairs are written in place. Those of a failed update must not stay in the cache.
     earlier_pairs = forest.pairs.take(key)
     pairs = None
     if isinstance(earlier_pairs, Pairs):
@@ -222,12 +222,12 @@ def _cached_pairs(
 def _counting(
     forest: Forest, conditions: ProviderConditions, *, gives: bool
 ) -> ProviderConditions:
-    """Return the conditions on a provider as they count, the same for all that mean the same."""
+    """Return the conditions with those tolerations that have an effect, for equal keys of caches."""
     tolerates = conditions.tolerates
     if not forest.has_conditions:
         tolerates = frozenset()
     elif forest.overlooks_conditions or not gives:
-        # Conditions do not concern a provider that gives nothing.
+        # A provider without new allocations is not subject to conditions.
         tolerates = None
     if tolerates == conditions.tolerates:
         return conditions
@@ -274,12 +274,12 @@ def _sharing(forest: Forest, rows: Rows) -> Rows:
 
 
 def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
-    """Relate providers to their own root, and sharing providers to the roots they share with."""
+    """Pair providers with their own root, and sharing providers with the roots they share with."""
     order = forest.order
     provider = order.in_order(local)
     anchor = order.tree[provider]
     if len(lent):
-        # One number for a pair makes the union of pairs one call.
+        # Each pair is encoded as one number, so that one call merges both lists.
         keys = merge_rows([anchor * order.span + order.rank(provider), _lent_keys(forest, lent)])
         anchor = keys // order.span
         provider = order.rows_at(keys - anchor * order.span)
@@ -297,7 +297,7 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
 def _inventory_indices(forest: Forest, resource_class: str, rows: Rows) -> Indices:
     columns = forest.class_inventories(resource_class)
     _, indices = columns.indices_of(rows)
-    # Consecutive rows are the usual case, and much faster to look up.
+    # Consecutive indices are the usual case, and a slice is much faster to read.
     is_range = len(indices) > 0 and bool((indices[1:] - indices[:-1] == 1).all())
     return slice(int(indices[0]), int(indices[-1]) + 1) if is_range else indices
 

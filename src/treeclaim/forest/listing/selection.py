@@ -2,8 +2,8 @@
 """The providers of a list or a page: those that pass all filters.
 
 Lists (contract page 20, section 2) are in canonical order. Pages (page 99, section 1) are in order of
-creation, that of ids, which providers keep wherever they are moved. A reader of all pages, each
-after the last id of the former, therefore receives each lasting provider exactly once.
+creation, that is, of ids, which providers keep when they are moved. A client that reads each page
+after the last id of the previous one therefore receives each lasting provider exactly once.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -26,7 +26,7 @@ class Page:
 
     Attributes:
         rows: In order of creation, int64.
-        next_after: Id behind which the next page begins; None if this is the last one.
+        next_after: Last id of the page; None for the last page.
     """
 
     rows: Rows
@@ -34,7 +34,7 @@ class Page:
 
 
 def page_of(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
-    """Take the first rows in order of creation behind an id (0 for the very first)."""
+    """Return the first `limit` of the rows with ids above `after`, in order of creation."""
     if len(rows) == len(forest):
         rows = forest.rows_created_behind(after, limit + 1)
     ids = forest.id.values[rows]
@@ -50,7 +50,7 @@ def select_rows(forest: Forest, query: ProviderQuery) -> Rows:
     """Return the rows of all providers that pass the filters, ascending.
 
     Raises:
-        TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, even if no provider is left.
+        TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, even if no provider remains.
     """
     rows = meeting(forest, query.conditions, _named_rows(forest, query.name, query.uuids))
     return _with_room(forest, query.resources, rows)
@@ -62,7 +62,7 @@ def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None =
     Args:
         forest: All providers.
         conditions: Traits, aggregates and trees.
-        among: Rows that are looked at, ascending; None for all.
+        among: Ascending rows to filter; None for all.
 
     Raises:
         TraitsNotFoundError: for unknown traits.
@@ -74,7 +74,7 @@ def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None =
 
 
 def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows:
-    """Return the rows whose provider alone has some amounts free.
+    """Return the rows whose provider alone has these amounts free.
 
     Raises:
         ResourceClassNotFoundError: for unknown names.
@@ -89,11 +89,11 @@ def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows
 
 @dataclass(frozen=True, slots=True)
 class ProviderList:
-    """Values of providers, copied from the Forest at once, so that they can be serialized piece by piece.
+    """Values of providers, copied from the Forest at once and serialized piece by piece.
 
     Attributes:
         name: Names.
-        uuid, parent, root: Uuids, `S36`; the parent of a root is meaningless.
+        uuid, parent, root: UUIDs, `S36`; the parent of a root is meaningless.
         is_root: Whether each has no parent.
         generation: Generations.
         modified_at: Seconds since the epoch.
@@ -113,25 +113,25 @@ class ProviderList:
 
     @property
     def newest(self) -> float | None:
-        """Return when one of them changed last; None if there are none."""
+        """Return the latest change of any provider; None without providers."""
         return float(self.modified_at.max()) if len(self) else None
 
     def entries(
         self, first: int = 0, end: int | None = None
     ) -> Iterator[tuple[bytes, str, int, bytes, bytes, bool]]:
-        """Yield UUID, name, generation, parent, root, and whether the provider is a root, of some of them."""
+        """Yield UUID, name, generation, parent, root and `is_root` of a range of providers."""
         arrays = (self.generation, self.parent, self.root, self.is_root)
         columns = [array[first:end].tolist() for array in arrays]
         return zip(self.uuid[first:end].tolist(), self.name[first:end], *columns, strict=True)
 
 
 def provider_list(forest: Forest, rows: Rows) -> ProviderList:
-    """Copy some rows out of the Forest."""
+    """Copy rows out of the Forest."""
     parents = forest.parent.values[rows]
     return ProviderList(
         name=forest.names(rows),
         uuid=forest.uuid.values[rows],
-        # The last row stands in for a parent that is not there.
+        # NO_ROW, the missing parent of a root, reads the last row.
         parent=forest.uuid.values[parents],
         root=forest.uuid.values[forest.root.values[rows]],
         is_root=parents == NO_ROW,
@@ -143,7 +143,7 @@ def provider_list(forest: Forest, rows: Rows) -> ProviderList:
 def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
     """Return the rows of all providers that match, in canonical order.
 
-    Only what a provider itself has counts: neither its tree nor sharing providers.
+    Filters compare the provider alone, neither its tree nor sharing providers.
 
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, unless an earlier
@@ -173,7 +173,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
 
 
 def _named_rows(forest: Forest, name: str | None, uuids: Collection[str] | None) -> Rows | None:
-    """Return the rows that have a name and one of some uuids, ascending; None for any."""
+    """Return the rows with this name and one of these UUIDs, ascending; None without both filters."""
     candidate_rows: list[set[int | None]] = []
     if name is not None:
         candidate_rows.append({forest.row_of_name(name)})

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers with all that belongs to them as ready-made JSON, kept until they change.
+"""Providers with all their parts as JSON, cached until they change.
 
-Dashboards request the same thousand hosts again and again, and few hosts change in between.
-Each provider is therefore serialized once, in parts, and a page joins the requested parts. A
-text is valid as long as the stamp of the provider's row in the Forest and the names stay the same.
+Dashboards request the same thousand hosts again and again, and few hosts change in between. Each
+provider is therefore serialized once, in parts, and a page joins the requested parts. A text is
+valid as long as the stamp of the provider's row in the Forest and the names stay the same.
 
-Most hosts of a cloud look alike: equal inventories, traits and aggregates are one text.
+Most hosts of a cloud are alike: equal inventories, traits and aggregates share one text.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,13 +38,13 @@ _DOCUMENTS: Mapping[ProviderPart[Any], Callable[[Forest, int], Any]] = {
     TRAITS: Forest.traits,
     CONDITIONS: lambda forest, row: shown_by_key(forest.conditions(row)),
 }
-"""The shown value of a row, where it differs from the targets of its links."""
+"""Functions that return the document of a row, for parts whose document is not the links themselves."""
 
 _MOST_BYTES = 64_000_000
-"""Bytes of kept texts: those of some hundred thousand providers. A worker may take a gigabyte."""
+"""Bytes of cached texts: those of some hundred thousand providers. A worker may take a gigabyte."""
 
 _ROW_BYTES = 300
-"""Bytes of a row besides its own texts: the tuple, the heads of two objects, and its place in a dict."""
+"""Bytes of a row besides its own texts: the tuple, two object headers, and its place in a dict."""
 
 _INVENTORY = (
     b'{"total":%d,"reserved":%d,"min_unit":%d,"max_unit":%d,"step_size":%d,"allocation_ratio":%b,'
@@ -57,7 +57,7 @@ _NULL = b"null"
 
 
 class _ClassInventories(NamedTuple):
-    """The inventories of a class that some rows have.
+    """The inventories of a class in some rows.
 
     Attributes:
         class_id: The class's id.
@@ -75,7 +75,7 @@ class _ClassInventories(NamedTuple):
 
 
 class ListingTexts:
-    """Texts of providers of one Forest, by their handles. One thread at a time may use them."""
+    """Texts of providers of one Forest, by handle; not thread-safe."""
 
     def __init__(self) -> None:
         self._names_given = 0
@@ -90,27 +90,27 @@ class ListingTexts:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all texts, as far as they count."""
+        """Return the counted bytes of all texts."""
         return self._texts.nbytes + self._shared_bytes
 
     def stale(self, forest: Forest, rows: Rows) -> Rows:
-        """Return those of some rows that are not written yet, or have changed since."""
+        """Return the rows whose texts are missing or stale."""
         return rows[self._find(forest, rows)[1]]
 
     def _find(self, forest: Forest, rows: Rows) -> tuple[list[tuple[bytes, ...]], list[int]]:
-        """Return the texts of some rows, and the positions of those that are stale; forget all if names have changed."""
+        """Return the texts of rows, and the positions of stale ones; drop all texts if names have changed."""
         if forest.names_given != self._names_given:
             self._clear()
             self._names_given = forest.names_given
         return self._texts.find(forest.handle.values[rows], forest.stamp.values[rows])
 
     def joined(self, forest: Forest, rows: Rows, include: Iterable[str]) -> bytes:
-        """Return the JSON of some providers, separated by commas, with what is to be included."""
+        """Return the JSON of providers, joined by commas, with the included parts."""
         return b"},".join(self.each(forest, rows, include)) + b"}" if len(rows) else b""
 
     def each(self, forest: Forest, rows: Rows, include: Iterable[str]) -> list[bytes]:
-        """Return the JSON of each of some providers without the closing brace."""
-        # Preparing may forget all, to make room; the second time there is room.
+        """Return the JSON of each provider without the closing brace."""
+        # `prepare` may drop all texts to free memory, but not twice in a row.
         texts, stale = self._find(forest, rows)
         while stale:
             self.prepare(forest, rows[stale])
@@ -118,7 +118,7 @@ class ListingTexts:
         return list(map(b"".join, map(_chosen(include), texts)))
 
     def prepare(self, forest: Forest, rows: Rows) -> None:
-        """Write some rows."""
+        """Write the texts of rows."""
         if not len(rows):
             return
         if self.nbytes > _MOST_BYTES:
@@ -140,7 +140,7 @@ class ListingTexts:
     def _inventories(
         self, forest: Forest, rows: Rows, held: Iterable[_ClassInventories]
     ) -> list[bytes]:
-        """Write the inventories of some rows, with what they consume (contract page 102, section 2)."""
+        """Write the inventories of rows, with their consumption (contract page 102, section 2)."""
         parts: list[list[bytes]] = [[] for _ in range(len(rows))]
         for of_class in held:
             class_id, columns, indices = of_class.class_id, of_class.columns, of_class.indices
@@ -156,7 +156,7 @@ class ListingTexts:
         return [self._once(b',"inventories":{%b}' % b",".join(texts)) for texts in parts]
 
     def _stock(self, stock: tuple[Any, ...], consumes: tuple[Consumes, ...]) -> bytes:
-        """Write an inventory, equal ones once, given the values of `AMOUNTS` and what it consumes."""
+        """Write an inventory, given the values of `AMOUNTS` and its consumption; equal ones share a text."""
         text = self._shared.get((stock, consumes))
         if text is None:
             *amounts, ratio = stock
@@ -164,12 +164,12 @@ class ListingTexts:
             text = _INVENTORY % (*amounts, orjson.dumps(ratio), orjson.dumps(documents))
             self._shared[stock, consumes] = text
             if consumes:
-                # They name providers, so most of them are different.
+                # Consumption names providers, so most such texts are distinct.
                 self._shared_bytes += len(text)
         return text
 
     def _write_links(self, forest: Forest, rows: Rows, part: ProviderPart[Any]) -> list[bytes]:
-        """Write a part of some rows, for equal ones once."""
+        """Write a part of rows; equal ones share a text."""
         documents = _DOCUMENTS.get(part)
         texts = []
         for row in rows.tolist():
@@ -184,7 +184,7 @@ class ListingTexts:
         return texts
 
     def _attributes(self, forest: Forest, rows: Rows) -> list[bytes]:
-        """Write the attributes of some rows; those of thousands may be long, and all different."""
+        """Write the attributes of rows, whose bytes count, as they may be long and all distinct."""
         texts = []
         for attributes in forest.attributes_of_each(rows):
             text = b',"%b":%b' % (ATTRIBUTES.name.encode(), orjson.dumps(attributes))
@@ -199,7 +199,7 @@ class ListingTexts:
 
 
 def _held(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]:
-    """Yield the inventories of some rows by class, in order of the classes' ids."""
+    """Yield the inventories of rows by class, in order of class id."""
     for class_id in sorted(forest.classes_of(rows)):
         columns = forest.classes[class_id]
         has, indices = columns.indices_of(rows)
@@ -208,7 +208,7 @@ def _held(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]:
 
 
 def _usages(count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
-    """Write the used amounts of many inventories, by rows."""
+    """Write the used amounts of all rows."""
     parts: list[list[bytes]] = [[] for _ in range(count)]
     for of_class in held:
         form = of_class.name + b":%d"
@@ -219,7 +219,7 @@ def _usages(count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
 
 
 def _heads(forest: Forest, rows: Rows) -> list[bytes]:
-    """Write what every entry has: names, generation and place in the tree, without the end."""
+    """Write the members that each provider has, without the closing brace."""
     return [
         _HEAD
         % (

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over the inventories of all matching providers, and of pages of groups of them (contract page 99, section 3).
+"""Sums over inventories of all matching providers, or of pages of groups (contract page 99, section 3).
 
-A group is a tree, an aggregate or a trait. The members of all groups are found by one pass over memberships: a pass
-over all rows for each aggregate took 700 ms where each of ten thousand hosts has one of its own. The bounds of sums
-are those of `table/columns.py`.
+A group is a tree, an aggregate or a trait. One pass over memberships finds the members of all
+groups: a pass over all rows for each aggregate took 700 ms with ten thousand hosts, each in an
+aggregate of its own. Sums are bounded as in `table/columns.py`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -45,8 +45,8 @@ class GroupPage:
     Attributes:
         labels: UUID, None for a trait, and name, None for an aggregate, of each group.
         group: The number of the group of each membership, ascending.
-        at: The index of the row of each membership among the rows that pass.
-        next_after: Key behind which the next page begins; None if this is the last one.
+        at: The index of the row of each membership among the selected rows.
+        next_after: Key of the last group of the page; None for the last page.
     """
 
     labels: Sequence[tuple[str | None, str | None]]
@@ -68,7 +68,7 @@ def groups_of(
 
     Args:
         forest: All providers.
-        rows: The rows that pass the filters, ascending.
+        rows: The selected rows, ascending.
         by: The kind of the groups.
         after: Return only groups with keys greater than this; empty for all.
         limit: The most groups to return.
@@ -99,7 +99,7 @@ def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> GroupPage:
     heads, tree = np.unique(forest.root.values[rows], return_inverse=True)
     ids = forest.id.values[heads]
     later = np.flatnonzero(ids > after)
-    # One group more than the page shows that there is a next page.
+    # One more group than the limit, to detect a next page.
     order = later[np.argsort(ids[later], kind="stable")][: limit + 1]
     number = np.full(len(heads), -1)
     number[order] = np.arange(len(order))
@@ -113,10 +113,10 @@ def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> GroupPage:
 def _with_trees_of_roots(
     forest: Forest, rows: Rows, group: Integers, members: Rows
 ) -> tuple[Integers, Integers]:
-    """Return the groups and indices of rows that are members, or whose root is, each pair once."""
+    """Return the groups and indices of rows that are members, or have a member root, each pair once."""
     is_root = forest.root.values[members] == members
     own_group, own_at = _passing(rows, group[~is_root], members[~is_root])
-    # A tree is an interval of rows.
+    # The rows of a tree are contiguous.
     roots = members[is_root]
     first = search_ascending(rows, roots)
     counts = search_ascending(rows, forest.end.values[roots]) - first
@@ -127,13 +127,13 @@ def _with_trees_of_roots(
 
 
 def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
-    """Return all rows of some lists, each with the number of its list."""
+    """Return all rows of the lists, each with the number of its list."""
     number = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
     return number, np.concatenate([np.empty(0, dtype=np.int64), *lists])
 
 
 def _passing(rows: Rows, group: Integers, members: Rows) -> tuple[Integers, Integers]:
-    """Return the groups and indices of the members that are among some ascending rows."""
+    """Return the groups and indices of the members that are among ascending rows."""
     at = search_ascending(rows, members)
     passes = at < len(rows)
     passes[passes] = rows[at[passes]] == members[passes]
@@ -147,7 +147,7 @@ def _page(
     keys: Sequence[str],
     limit: int,
 ) -> GroupPage:
-    """Return the first groups that have a row, numbered from 0, given all of them in order."""
+    """Return the first groups with a row, numbered from 0, given memberships in all groups."""
     present, number = np.unique(group, return_inverse=True)
     shown = present[:limit].tolist()
     end = int(search_ascending(number, len(shown)))
@@ -167,7 +167,7 @@ Totals = dict[str, dict[str, int]]
 """Sums by name of the resource class, in order of the classes' ids."""
 
 _INVENTORIES_TOGETHER = 100_000
-"""Inventories that are summed together: one may be in many groups."""
+"""Inventories that are summed at a time, as one may be in many groups."""
 
 
 class InventoryAmounts:
@@ -180,13 +180,13 @@ class InventoryAmounts:
         held: Held,
         classes: Iterable[str] | None = None,
     ) -> None:
-        """Find the inventories.
+        """Read the inventories.
 
         Args:
             forest: All providers.
             rows: The providers, ascending.
             held: Held amounts.
-            classes: Names of the classes wanted, which exist; None for all.
+            classes: Names of existing classes to sum; None for all.
         """
         columns = _inventory_columns(forest, rows, held, classes)
         self._count = len(rows)
@@ -203,14 +203,14 @@ class InventoryAmounts:
         }
 
     def totals(self) -> Totals:
-        """Return the sums over all the providers."""
+        """Return the sums over all providers."""
         sums = self._sums(self._class, slice(None))
         return {self._names[number]: of_class for number, of_class in sums}
 
     def totals_by_group(
         self, groups: GroupPage, budget: Budget = UNBOUNDED
     ) -> list[dict[str, Any]]:
-        """Return the UUID, the name and the sums of each of some groups of the providers."""
+        """Return the UUID, the name and the sums of each group."""
         sums: list[Totals] = [{} for _ in groups.labels]
         by_provider = np.argsort(self._at, kind="stable")
         counts = np.bincount(self._at, minlength=self._count)
@@ -219,7 +219,7 @@ class InventoryAmounts:
         begin = 0
         while begin < len(groups.group):
             budget.check()
-            # As many groups as have about so many inventories, one at least.
+            # Groups with about `_INVENTORIES_TOGETHER` inventories, at least one.
             most = (int(ends[begin - 1]) if begin else 0) + _INVENTORIES_TOGETHER
             last = min(int(search_ascending(ends, most)), len(groups.group) - 1)
             end = int(search_ascending(groups.group, groups.group[last], side="right"))
@@ -238,7 +238,7 @@ class InventoryAmounts:
     def _sums(
         self, keys: Integers, which: Integers | slice
     ) -> Iterator[tuple[int, dict[str, int]]]:
-        """Yield keys, ascending, with the sums of those of some inventories that have each."""
+        """Yield each distinct key, ascending, with the sums of its inventories."""
         distinct_keys, key, counts = np.unique(keys, return_inverse=True, return_counts=True)
         largest = np.zeros(len(distinct_keys), dtype=np.int64)
         np.maximum.at(largest, key, self._summed["free"][which])
@@ -256,7 +256,7 @@ class InventoryAmounts:
 def _inventory_columns(
     forest: Forest, rows: Rows, held: Held, classes: Iterable[str] | None
 ) -> list[tuple[str, Rows, dict[str, Units]]]:
-    """Return for each class its name, the indices of the rows that have an inventory, and the amounts of these."""
+    """Return the name of each class, the indices of the rows that have an inventory, and the amounts."""
     inventories = []
     held_amounts = held_by_class(forest, held)
     for name, class_id, columns in _classes(forest, rows, classes):
@@ -270,7 +270,7 @@ def _inventory_columns(
             amounts = {
                 "total": columns.total.values[indices],
                 "reserved": columns.reserved.values[indices],
-                # Truncating a capacity in the columns loses less than the answer shows.
+                # The columns clip capacities only far above `GREATEST`, the most that is shown.
                 "capacity": np.maximum(free + used, 0),
                 "used": used,
                 "free": np.maximum(free, 0),
@@ -283,7 +283,7 @@ def _inventory_columns(
 def _classes(
     forest: Forest, rows: Rows, classes: Iterable[str] | None
 ) -> list[tuple[str, int, ClassInventories]]:
-    """Return the names, ids and columns of those classes that rows may have, in order of the ids."""
+    """Return the names, ids and columns of the classes that rows may have, in order of the ids."""
     entry_by_id = forest.catalogue.class_by_id
     if classes is not None:
         entries = [forest.catalogue.resource_classes[name] for name in classes]
@@ -292,7 +292,7 @@ def _classes(
         class_ids = forest.classes_of(rows)
     else:
         class_ids = set(forest.classes)
-    # A deleted class still has columns, without living rows.
+    # Columns of deleted classes remain, without living rows.
     return [
         (entry_by_id[number].name, number, forest.classes[number])
         for number in sorted(class_ids & entry_by_id.keys())
@@ -302,12 +302,12 @@ def _classes(
 def totals_of_aggregates(
     forest: Forest, rows: Rows, aggregates: Sequence[str], held: Held
 ) -> dict[str, Totals]:
-    """Return the sums over the rows that are in each aggregate, or whose root is.
+    """Return the sums of each aggregate over the rows that are in it, or whose root is.
 
     Args:
         forest: All providers.
-        rows: The rows that pass the filters, ascending.
-        aggregates: UUIDs; those without a provider are left out.
+        rows: The selected rows, ascending.
+        aggregates: UUIDs; aggregates without rows are left out.
         held: Held amounts.
     """
     uuids = frozenset(aggregates)

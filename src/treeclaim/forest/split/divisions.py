@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A class with a divisible amount: the offers of providers, and the divisions (contract page 97, section 2.2).
+"""A class with a divisible amount: offers of providers, and divisions (contract page 97, section 2.2).
 
-An offer is the amounts that one provider can give: the multiples of a step in a range. All offers of a division have
-the same step, so a set of offers can give each multiple of the step between two sums. Each division is over a minimal
-viable set of offers: no proper subset of it can give the amount.
+An offer is the set of amounts that one provider can give: multiples of a step in a range. All offers
+of a division have the same step, so a set of offers can give each multiple of the step between two
+sums. Each division is over a minimal viable set of offers: no proper subset can give the amount.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class Offer:
 
     @classmethod
     def of(cls, position: int, bounds: tuple[int, int], step: int) -> "Offer | None":
-        """Return the offer of the multiples of a step within some bounds, None if there are none."""
+        """Return the offer of the multiples of a step within bounds, None if there are none."""
         least, most = -(-max(bounds[0], 1) // step) * step, bounds[1] // step * step
         return cls(position, least, most) if least <= most else None
 
@@ -45,12 +45,12 @@ Offers = tuple[Offer, ...]
 
 
 def is_viable(offers: Sequence[Offer], amount: int) -> bool:
-    """Return whether a multiple of the step is the sum of one part of each offer."""
+    """Return whether a multiple of the step is the sum of a part of each offer."""
     return sum(offer.least for offer in offers) <= amount <= sum(offer.most for offer in offers)
 
 
 def pack(offers: Sequence[Offer], amount: int, step: int) -> tuple[int, ...]:
-    """Divide an amount over a viable set so that the vector of parts is the greatest."""
+    """Divide an amount over a viable set into the lexicographically greatest parts."""
     del step
     parts = []
     least_remaining = sum(offer.least for offer in offers)
@@ -64,8 +64,8 @@ def pack(offers: Sequence[Offer], amount: int, step: int) -> tuple[int, ...]:
 def even(offers: Sequence[Offer], amount: int, step: int) -> tuple[int, ...]:
     """Divide an amount over a viable set: the smallest part that can grow grows, step by step.
 
-    Each part begins with the least of its offer. As long as all steps are taken, the parts that can grow
-    reach a common level; what is left is one step for the first ones of that level.
+    Each part begins with the least of its offer. Parts that can grow reach a common level; the
+    remaining steps go one each to the first parts at that level.
     """
 
     def parts_at(level: int) -> list[int]:
@@ -111,19 +111,19 @@ class SplitCandidate:
 
     @property
     def key(self) -> Hashable:
-        """Return what it is compared by: each anchor has an order of the parts of its own."""
+        """Return the key for detecting repetitions: the order of parts depends on the anchor."""
         return self.chosen, frozenset(self.parts)
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that is counted for it."""
+        """Return the memory that is counted for the candidate."""
         return _CANDIDATE_BYTES + _PART_BYTES * len(self.parts)
 
 
 def minimal_sets(
     offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED
 ) -> Iterator[Offers]:
-    """Yield the minimal viable sets, small ones first, lazily; each in the order of the offers.
+    """Yield the minimal viable sets lazily, small ones first, each in the order of the offers.
 
     Args:
         offers: The offers, all with the same step.
@@ -143,7 +143,7 @@ class _Finder:
     """Finds the minimal sets of one size.
 
     Attributes:
-        may_grow: Whether a set was given up that could become viable by another member.
+        may_grow: Whether a rejected set could become viable with more members.
     """
 
     def __init__(self, offers: Sequence[Offer], amount: int, size: int, budget: Budget) -> None:
@@ -157,7 +157,7 @@ class _Finder:
         self._smallest = [sorted(o.least for o in offers[at:]) for at in places]
 
     def sets(self, chosen: Offers, start: int) -> Iterator[Offers]:
-        """Yield the sets that begin with some offers and go on from an index."""
+        """Yield the sets that begin with the chosen offers and continue from an index."""
         missing = self._size - len(chosen) - 1
         for at in range(start, len(self._offers) - missing):
             self._budget.check()
@@ -169,7 +169,7 @@ class _Finder:
             elif least + sum(self._smallest[at + 1][:missing]) > self._amount:
                 continue
             elif missing:
-                # A set that covers the amount has no further member.
+                # A set that covers the amount is complete.
                 if most < self._amount:
                     yield from self.sets(members, at + 1)
             elif self._is_minimal(members, most):
@@ -178,7 +178,7 @@ class _Finder:
                 self.may_grow = True
 
     def _is_minimal(self, members: Offers, most: int) -> bool:
-        """Return whether a set is viable, and none of its members can be left out."""
+        """Return whether a set is viable and every member is necessary."""
         spare = most - self._amount
         return is_viable(members, self._amount) and spare < min(offer.most for offer in members)
 
@@ -187,7 +187,7 @@ Division = tuple[tuple[int, int], ...]
 """Row and units of each part."""
 
 _ANCHORS_KEPT = 64
-"""Anchors whose providers are kept: each has many combinations."""
+"""Anchors whose providers are cached, as each anchor has many combinations."""
 
 
 class _Giver(NamedTuple):
@@ -207,7 +207,7 @@ class _Giver(NamedTuple):
 
 
 class SplitClass:
-    """A class to split: how much each provider may give under an anchor.
+    """A class to split: the offers of providers under an anchor, and their divisions.
 
     Attributes:
         name: Name of the class.
@@ -230,17 +230,17 @@ class SplitClass:
         self._step = lru_cache(_ANCHORS_KEPT)(self._step_at)
 
     def divisions(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Division]:
-        """Yield position and units of each part, one division for each set; see `sets`."""
+        """Yield the row and units of each part of a division, one division for each set; see `sets`."""
         for offers in self.sets(anchor, taken):
             parts = self._divide(offers, self.amount, self._step(anchor))
             yield tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
 
     def sets(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Offers]:
-        """Yield the minimal viable sets of an anchor, given by its number, each in the order of a vector of parts.
+        """Yield the minimal viable sets of an anchor, each in the order of a vector of parts.
 
         Args:
             anchor: Number of the anchor.
-            taken: Amounts of other groups, by row.
+            taken: Units of the class that other groups use, by row.
         """
         step, givers = self._step(anchor), self._givers(anchor)
         if self.amount % step:
@@ -252,7 +252,7 @@ class SplitClass:
         yield from minimal_sets(offers, self.amount, self._budget)
 
     def _rank(self, position: int, anchor: int) -> tuple[bool, int | str]:
-        """Return what providers are ordered by: the tree in pre-order, then sharing ones by UUID."""
+        """Return the sort key of providers: the tree in pre-order, then sharing ones by UUID."""
         order = self._forest.order
         if order.tree[position] == anchor:
             return False, position
@@ -261,7 +261,7 @@ class SplitClass:
     def _offers(
         self, givers: Sequence[_Giver], used_units: Mapping[int, int], step: int
     ) -> Offers:
-        """Return the offers of some providers beside the amounts of other groups."""
+        """Return the offers of providers beside the units that other groups use."""
         offers = (
             Offer.of(giver.position, self._bounds(giver, used_units), step) for giver in givers
         )
@@ -276,7 +276,7 @@ class SplitClass:
         return least <= self.amount <= most and not self.amount % giver.step_size
 
     def may_give(self, position: int, units: int) -> bool:
-        """Return whether a provider's `max_unit` permits what all groups take there."""
+        """Return whether a provider's `max_unit` admits the units of all groups together."""
         index = self._columns.index_of(position)
         return self.is_any_amount or units <= int(self._columns.max_unit.values[index])
 
@@ -290,7 +290,7 @@ class SplitClass:
         return lcm(*np.unique(self._columns.step_size.values[indices]).tolist())
 
     def _givers_at(self, anchor: int) -> list[_Giver]:
-        """Return the providers that may give something, in the order of a vector of parts."""
+        """Return the providers that may give a part, in the order of a vector of parts."""
         columns = self._columns
         positions = self._relation.providers_of(anchor).tolist()
         positions.sort(key=lambda position: self._rank(position, anchor))

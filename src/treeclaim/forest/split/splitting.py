@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates in which several providers give one amount (contract page 97, section 2).
 
-The slots that take one provider each are filled first, by the usual problem. The minimal viable sets
-of the split classes are then added to each combination: only then is it known
-how much the other groups leave of each provider.
+The usual problem first fills the slots that take one provider each. The minimal viable sets of the
+split classes are then added to each combination, which determines the units that other groups leave
+at each provider.
 """
 
 import random
@@ -26,7 +26,7 @@ from treeclaim.forest.table.columns import Trees
 def divide_candidates(problem: Problem) -> Iterator[SplitCandidate]:
     """Yield the candidates of a problem with split classes, within the limit and the operator's options.
 
-    All of them are found before the first one is yielded.
+    All candidates are found before the first one is yielded.
     """
     candidates: list[SplitCandidate] = []
     most = sys.maxsize if problem.wanted is None else min(problem.wanted, sys.maxsize)
@@ -40,7 +40,7 @@ def divide_candidates(problem: Problem) -> Iterator[SplitCandidate]:
 
 
 class Splitter:
-    """Draws the candidates of a search that splits."""
+    """Yields the candidates of a search that splits."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -52,25 +52,21 @@ class Splitter:
         self._required = [with_any_trait(problem.forest, names) for names in problem.plan.required]
 
     def distinct(self) -> Iterator[SplitCandidate]:
-        """Yield the candidates; one of sharing providers alone may come from several anchors."""
+        """Yield each candidate once; those of sharing providers alone repeat under several anchors."""
         is_in_turn, repetitions = self._problem.options.breadth_first, Repetitions(self._problem)
         for _, candidate in self._in_turn() if is_in_turn else self.of_anchors():
             if repetitions.is_new(candidate.rows, candidate.key):
                 yield candidate
 
     def of_anchors(self, anchors: Trees | None = None) -> Iterator[tuple[int, SplitCandidate]]:
-        """Yield the candidates of some anchors (numbers, ascending), or of all, as each anchor has them.
-
-        Yields:
-            The number of the anchor, and a candidate.
-        """
+        """Yield the number of the anchor and a candidate, for some anchors (numbers, ascending) or all."""
         for block in combined_under(self._problem, anchors):
             for anchor, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
                 for candidate in self.of_combination(anchor, tuple(chosen)):
                     yield anchor, candidate
 
     def _in_turn(self) -> Iterator[tuple[int, SplitCandidate]]:
-        """Yield a candidate of each anchor that has more, again and again."""
+        """Yield one candidate of each anchor, again and again, until no anchor has more."""
         waiting = [
             self.of_anchors(np.array([tree])) for tree in all_anchors(self._problem).tolist()
         ]
@@ -84,9 +80,9 @@ class Splitter:
             waiting = still
 
     def count_divisions(self, anchor: int, chosen: tuple[int, ...], most: int) -> int:
-        """Return a number of divisions of a combination that it has at least; above `most` is enough.
+        """Return a lower bound for the number of divisions of a combination; it counts up to `most + 1`.
 
-        Where divisions are checked further before they are candidates, the number is 0.
+        The bound is 0 if divisions must pass further checks.
         """
         if self._required or self._problem.consumes or len(self._classes) != 1:
             return 0
@@ -118,7 +114,7 @@ class Splitter:
                 yield SplitCandidate(chosen, parts)
 
     def taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
-        """Return what other groups take of a class, by row, as far as that counts."""
+        """Return the counted units of a class that other groups use, by row."""
         used_units: dict[int, int] = {}
         if not self._plan.request.sums_groups:
             return used_units
@@ -128,7 +124,7 @@ class Splitter:
         return used_units
 
     def _may_be(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        """Return whether a division is permitted as a part of the whole candidate."""
+        """Return whether the whole candidate permits a division."""
         if not (self._has_traits(chosen, parts) and self._has_units(chosen, parts)):
             return False
         if not self._problem.consumes:
@@ -136,7 +132,7 @@ class Splitter:
         forest = self._problem.forest
         allocations = [(position, name, units) for name, position, units in parts]
         if not self._plan.request.sums_groups:
-            # Classes are judged apart from each other, to explain a search.
+            # An explanation compares each class alone.
             return all(
                 times_together(forest, [each for each in allocations if each[1] == split.name]) > 0
                 for split in self._classes
@@ -150,7 +146,7 @@ class Splitter:
         return times_together(forest, allocations) > 0
 
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        """Return whether `max_unit` permits what all groups take of a provider together."""
+        """Return whether `max_unit` admits the units that all groups use at each provider."""
         for split in self._classes:
             used_units = self.taken(split.name, chosen)
             if used_units and not all(
@@ -170,7 +166,7 @@ class Splitter:
 
 
 def _product(choices: Sequence[Callable[[], Iterator[Division]]]) -> Iterator[list[Division]]:
-    """Yield the product of choices that are drawn only as far as they are needed."""
+    """Yield the product of choices, each drawn only as far as needed."""
     if not choices:
         yield []
         return
