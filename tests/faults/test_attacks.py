@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client and a probe are answered while others attack a worker of four threads.
+"""A client and a probe are answered while attackers load a worker of four threads.
 
-Each attack is a load that goes on until the others have been answered often enough; then it is looked
-at what the attackers got. How long anything takes is not judged.
+Each attack runs until the client and the probe have enough answers. Then the test checks the attackers' answers. No
+duration is judged.
 """
 
 import sqlite3
@@ -48,7 +48,7 @@ MOST_READ = 64 * MEGABYTE
 
 @dataclass
 class Place:
-    """A service, and what it listens on."""
+    """A service with its addresses."""
 
     url: str
     admin: str
@@ -162,7 +162,7 @@ def connections(place, number, path, headers=HEADERS, received=None):
 
 
 def end_of(client, most):
-    """The first bytes of what a connection still gives until it is closed."""
+    """Return the first remaining bytes of a connection, read until it is closed."""
     beginning, size = b"", 0
     with suppress(ConnectionResetError):
         while data := client.recv(1 << 16):

@@ -31,7 +31,7 @@ def clock(tmp_path, faketime):
 
 
 def running_by(clock, database, folder, **options):
-    """A service whose clock is shifted by the value in a file."""
+    """A service with a clock that is shifted by the value in a file."""
     prefix = (shutil.which("env"), f"LD_PRELOAD={preloaded(shutil.which('faketime'))}")
     return running(
         database,

@@ -41,7 +41,7 @@ def small_server(request, mounts, monkeypatch):
 
 
 def create_until_refused(client, promised):
-    """Fill what room the database has left in its own files, and look at the refusal behind it."""
+    """Fill the free pages of the database's files, and return the refusal after that."""
     while (answer := create(client)).status_code == 200:
         promised.add(answer.json()["name"])
     assert_unavailable(answer)

@@ -220,7 +220,7 @@ PARENTS = {
 
 
 def consuming(cloud):
-    """An inventory whose units consume cores of the host."""
+    """An inventory with units that consume cores of the host."""
     return Inventory(100, consumes=[Consumes(cloud["host"], "VCPU", 1)])
 
 
@@ -281,7 +281,7 @@ PAIRS = {
         lambda cloud: (providers.delete, cloud["card"]),
     ),
 }
-"""By what is written: the error of the first node, its write, and what the other node writes before it commits."""
+"""By kind of write: the error of the first node, its write, and the write of the other node before its commit."""
 
 
 @pytest.mark.parametrize("lags", [False, True])
@@ -361,10 +361,9 @@ def test_two_nodes_written_to_at_once_do_not_overbook_consumed_capacity(stores, 
 
 @pytest.fixture
 def lag(stores):
-    """Keeps the first node busy with what the second one committed, so that it lags behind.
+    """Keeps the first node busy with commits of the second node, so that it lags behind.
 
-    Without that, a lock held there is found in time by what comes from the other node; locks
-    alone would look as if they held on both.
+    Without the lag, a replicated commit would meet a lock on the first node in time, as if locks worked on both nodes.
     """
     _, second_store = stores
     with second_store.engine.begin() as connection:

@@ -24,7 +24,7 @@ def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path)
         with Load(service.url) as load:
             for kills in range(MOST_KILLS):
                 load.wait_for(WRITES)
-                # A worker may be idle when it is killed; what is judged is a claim cut in half.
+                # The killed worker may have been idle; only an interrupted claim is judged.
                 if kills >= LEAST_KILLS and load.answers["lost"]:
                     break
                 for worker in list(service.workers())[:2]:

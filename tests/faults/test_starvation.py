@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that lacks something answers what it can, and all of it once it lacks nothing again.
+"""A worker that lacks a resource answers what it can, and recovers when the resource is back.
 
-Nothing is started anew in between: at the end of each test the same process answers as at its beginning.
+Nothing is restarted: at the end of each test the same process answers as at its beginning.
 """
 
 import os
@@ -73,7 +73,7 @@ def works_again(service):
 
 
 def limit(process, kind, soft):
-    """Set what a process may have, and return what gives it back."""
+    """Set the limit of a resource of a process; return a function that restores it."""
     former = process.rlimit(kind)
     process.rlimit(kind, (soft, former[1]))
     return lambda: process.rlimit(kind, former)
@@ -163,7 +163,7 @@ def test_worker_recovers_after_database_sessions_run_out(postgresql, tmp_path):
 
 
 def test_worker_serves_with_a_full_log_pipe(tmp_path):
-    """The pipe of a service is full after some hundred lines; it reports what was lost once the log is read again."""
+    """The log pipe of a service is full after some hundred lines; it reports the lost lines when the pipe is read again."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     command = [*TREECLAIM, "serve", f"--port={port}", "--workers=1"]
     environment = service_environment(tmp_path)

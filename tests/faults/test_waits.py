@@ -73,7 +73,7 @@ class Place:
 
     @contextlib.contextmanager
     def held(self, host):
-        """Lock the row of a host; yield the connection and a function that returns who waits for its locks."""
+        """Lock the row of a host; yield the connection and a function that returns the sessions that wait for it."""
         engine = sa.create_engine(self.database, poolclass=sa.NullPool)
         with engine.connect() as holder:
             lock(holder, host)
@@ -144,7 +144,7 @@ def test_silent_database_gives_503_in_time(place, caplog):
     eventually(lambda: place.claim(place.hosts[0]).status_code == 204)
     assert place.get("/allocation_candidates?resources=VCPU:1").status_code == 200
     lines = [line.getMessage() for line in caplog.records if line.name == outages_log]
-    # On a busy machine what is tried meanwhile may take too long, which is another failure.
+    # On a busy machine the attempts may take too long, which is another failure.
     began = [line for line in lines if line.startswith("The database failed")]
     silence = [line for line in began if "does not answer" in line]
     assert len(silence) == 1, lines
@@ -166,7 +166,7 @@ def test_external_lock_gives_503_while_reads_continue(place):
                 answer, seconds = claim.result()
                 assert_unavailable(answer, place.through)
                 assert seconds < SLACK * (SHORT.write + SHORT.statement)
-        # Nothing of what was given up waits on in the database, where it would hold what it has.
+        # No abandoned transaction keeps waiting in the database with its locks.
         eventually(lambda: not waiting())
         deletion = place.client().delete(f"/resource_providers/{place.hosts[0]}")
         assert_unavailable(deletion, place.through)
@@ -229,7 +229,7 @@ def test_stalled_transaction_releases_its_locks(place):
     def stand_still(transaction):
         transaction.execute(LOCK.text, uuid=place.hosts[0])
         frozen.set()
-        # Longer than anybody below waits: what is free before was not freed by this end.
+        # Longer than all waits below, so this timeout cannot be what ends them.
         thawed.wait(600)
         transaction.execute(LOCK.text, uuid=place.hosts[0])
 
@@ -253,7 +253,7 @@ def line_of(connection):
 
 
 def test_every_connection_detects_a_lost_server_machine(store):
-    """Also one that is idle, and one whose statement is on its way: no RST comes from such a machine."""
+    """Also an idle connection, and one with a statement in transit: such a machine sends no RST."""
     with (
         store.engine.connect() as first,
         store._group_engine.connect() as second,

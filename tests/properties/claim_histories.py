@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories of random claims: their clock, what is seen after each call, and how they are run."""
+"""Histories of random claims: their clock, the picture after each call, and their run."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Picture:
 
 
 def picture_of(model):
-    """Return what the service must show of a model."""
+    """Return the picture that the service must show for a model."""
     holds = {
         uuid: terms | {"until": text_of(terms["until"])} for uuid, terms in model.holds.items()
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state machine of claims for all drivers: random calls, whose effects must be those of the model.
+"""A state machine of claims for all drivers: random calls with the same effects as in the model.
 
 The model is `tests.reference.model` (contract pages 70, 100 and 102). Invariants beside the model, such as that no
 amount is lost between a hold and its consumers, are checked in the state that the driver returns.
@@ -53,8 +53,8 @@ DAY = 86_400
 class ClaimMachine(RuleBasedStateMachine):
     """A history of calls to a driver and to the model.
 
-    A subclass is the driver. It writes what it sends, and returns the reason of a refusal in the words of the
-    model, None for none; exceptions are named.
+    A subclass is the driver. Its methods send calls and return the reason of a refusal in the words of the model, or
+    None; exceptions are listed below.
 
     Attributes:
         store: Store of the database.
@@ -67,7 +67,7 @@ class ClaimMachine(RuleBasedStateMachine):
         send_terms: Change terms of holds; returns how many exist.
         send_requests: Keep or forget requests; returns the consumers that do not exist.
         send_condition, send_no_condition: Write and delete a condition; the latter returns whether there was one.
-        shown: Returns the `Picture` of the database.
+        shown: Return the `Picture` of the database.
         judge: Compares the last two pictures.
         changed: The holds whose sums the last call may have changed; None: all.
     """
@@ -272,7 +272,7 @@ class ClaimMachine(RuleBasedStateMachine):
         providers = {uuid for uuid, _ in totals} or {ROOT}
         vcpus = [(provider, "VCPU") for provider in (ROOT, CHILD)]
         if any(capacity[inventory] is None for inventory in vcpus):
-            # Without room for what is moved, nearly all calls would be refused.
+            # Without free capacity for the moved amounts, nearly all calls would be refused.
             capacity |= {key: 20 for key in vcpus if capacity[key] is not None}
             providers = {ROOT, CHILD}
         totals = {key: capacity[key] for key in INVENTORIES if key[0] in providers}
@@ -394,7 +394,7 @@ class ClaimMachine(RuleBasedStateMachine):
 
     @invariant()
     def database_and_model_are_equal(self):
-        """Compare what the driver shows with the model."""
+        """Compare the driver's picture with the model's."""
         shown = self.shown()
         assert shown == picture_of(self.model)
         self.judge.compare(shown, self.model.capacity, self.changed)

@@ -302,7 +302,7 @@ def planned(draw):
 
 
 def survival(draw):
-    """The body of a question for what is survived."""
+    """Return the body of a request for survival."""
     members = planned(draw) | {
         "all": True,
         "consumer_types": ["INSTANCE"],
@@ -354,7 +354,7 @@ BY_CHILDREN = {"/treeclaim/survival", "/treeclaim/totals"}
 """Requests that a child process always answers."""
 
 DRY_RUNS_IN_THE_DATABASE = {"/treeclaim/providers", "/treeclaim/audit/repairs"}
-"""Requests whose responses the database gives: a worker keeps nothing of them."""
+"""Requests that are answered from the database alone, without state in a worker."""
 
 
 def questions(draw):
@@ -385,7 +385,7 @@ def questions(draw):
 
 
 def write(draw, service):
-    """Write something; what the service refuses changes nothing."""
+    """Send a write; a refused write changes nothing."""
     provider = draw.choice(PROVIDERS)
     at = f"/resource_providers/{provider}"
     response = send(service, "GET", at)
@@ -459,7 +459,7 @@ def put_inventories(draw, service, at, generation):
 
 
 def claim(draw, service, provider):
-    """Claim some of a provider for a consumer, or give up what it has."""
+    """Claim an amount of a provider for a consumer, or release the consumer."""
     consumer = draw.choice([*CONSUMERS, *HOLDS])
     held = send(service, "GET", f"/allocations/{consumer}").json()
     amount = {"resources": {draw.choice(CLASSES): draw.randint(1, 3)}}
@@ -552,7 +552,7 @@ def next_page(question, answer):
 
 @pytest.mark.slow
 def test_every_member_of_a_body_has_values():
-    """A POST that changes nothing, or can be told to, is asked with all that it understands."""
+    """Every POST that only reads, or has a dry run, is called with all its members."""
     bodies = {}
     for operation in OPERATIONS:
         described = DESCRIBED[operation.path][operation.method.lower()].get("requestBody")

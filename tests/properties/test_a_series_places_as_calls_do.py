@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers that a kept series places get what a call that knows nothing yet would give them."""
+"""A kept series places consumers as a new call without cached state does."""
 
 from collections import Counter
 from dataclasses import replace

@@ -125,7 +125,7 @@ def check_order_of_nearest(world, request, explanation, where):
 
 
 def satisfying(world, request, group):
-    """The roots of the trees that match where a group alone is asked for."""
+    """Return the roots of the trees that match a request with this group alone."""
     judged = {(group.suffix, name, kind) for name in group.resources for kind in KINDS}
     can_split = frozenset() if group.suffix else request.can_split
     alone = Request((group,), can_split=can_split, split_policy=request.split_policy)
@@ -148,12 +148,12 @@ def advice(world, request):
 
 
 def lessened(world, request):
-    """Each constraint as advice tells it, the request, and what is to be left out of it."""
+    """Yield each constraint of the advice, the request, and the part to leave out."""
     consuming_classes = {name for provider in world.providers for name in provider.consumes}
     for constraint in constraints_of(candidate_request(request), consuming=consuming_classes):
         reason, suffix, text = constraint.reason.value, constraint.group, constraint.text
         if reason == "no_inventory" and is_all_of_a_group(request, constraint):
-            # Nothing is asked of the group any more: it goes as a whole.
+            # The group has no constraints any more, so it is removed.
             yield text, without_group(request, suffix), []
         else:
             yield text, request, [(reason, suffix, constraint.detail)]

@@ -43,7 +43,7 @@ MOST_CANDIDATES = 40
 
 @st.composite
 def questions(draw):
-    """A world, a mix for it, and requests whose order looks at the mix."""
+    """Draw a world, a mix for it, and requests ordered by the mix."""
     world, kinds = draw(worlds_with_requests())
     plain = kinds.map(lambda request: replace(request, nested=True, order=(), preferred=()))
     mix = keeping.Mix(
@@ -79,7 +79,7 @@ def request_for(original, mix, limit=None):
 
 
 def search_for(world, request, mix, limit=None):
-    """Return the candidates of a request whose order looks at a mix."""
+    """Return the candidates of a request that is ordered by a mix."""
     answer = search(forest_of(world), request_for(request, mix, limit), SearchOptions())
     return FoundCandidates(world, b"".join(answer.pieces()))
 

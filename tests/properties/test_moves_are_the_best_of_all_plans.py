@@ -231,7 +231,7 @@ def model_of(question):
 
 
 def occupied(world, consumers):
-    """Return the world in which consumers have what they hold."""
+    """Return the world with the allocations of the consumers."""
     used = Counter()
     for consumer in consumers:
         used.update(consumer.held)

@@ -93,7 +93,7 @@ def make_failing(_dialect, _record, _given, parameters):
 
 @pytest.fixture(scope="module")
 def clients(tmp_path_factory):
-    """Clients of a service whose connections may fail, and of its admin listener."""
+    """Clients of a service with failing database connections, and of its admin listener."""
     sa.event.listen(sa.Engine, "do_connect", make_failing)
     few = {"placement.allocation_conflict_retry_count": 2}
     with services_on(tmp_path_factory.mktemp("failing"), **few) as (services, application):

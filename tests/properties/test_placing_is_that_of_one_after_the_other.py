@@ -48,7 +48,7 @@ def rules(draw, count):
 
 @st.composite
 def questions(draw):
-    """A world and a call, with what some of its consumers hold already."""
+    """Draw a world and a call, some of whose consumers already have allocations."""
     world, kinds = draw(worlds_with_requests())
     count = draw(st.integers(1, 2))
     requests_of_call = []

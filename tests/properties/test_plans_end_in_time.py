@@ -15,7 +15,7 @@ from tests.properties.test_moves_are_the_best_of_all_plans import (
 from treeclaim.forest.planning.moves import move_model, planner
 
 ENDS = 6
-"""Looks at the clock, of all that a plan takes, at which its time is over."""
+"""Number of tested deadlines, spread over the clock readings of a plan."""
 
 
 @pytest.mark.parametrize("is_large", [False, True])

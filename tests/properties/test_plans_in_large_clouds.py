@@ -38,12 +38,12 @@ def request_of(amounts):
 
 
 class Cloud:
-    """Hosts of one or more cells, used in part by consumers who came in any order.
+    """Hosts of one or more cells, partly used by consumers that arrived in any order.
 
     Attributes:
         size: Amounts of a cell.
-        free: By number of the provider that a cell is, its free amounts; a host of one cell is its own root.
-        held: By provider and flavor, how many consumers are there.
+        free: Free amounts of each cell, by the number of its provider; a host with one cell is its own root.
+        held: Number of consumers by provider and flavor.
     """
 
     def __init__(self, seed, hosts, cells, filled):

@@ -236,7 +236,7 @@ def assume_removal(cloud, client):
     inside = []
     for consumer in consumers:
         shown = client.get(f"/allocations/{consumer}").json()
-        # What a released consumer drew from a hold returns to it.
+        # The draws of a released consumer return to their hold.
         drawn = (shown.get("hold") or {}).get("drawn", {})
         if not uuids.isdisjoint([*shown["allocations"], *drawn]):
             inside.append(consumer)
@@ -310,7 +310,7 @@ def without_counters(document):
 
 
 def check_plan(cloud):
-    """Each move of a plan is accepted after those before it, and they lead to what is promised."""
+    """The moves of a plan are accepted in their order, and reach the promised state."""
     dice = cloud.dice
     goal = dice.choice(
         [

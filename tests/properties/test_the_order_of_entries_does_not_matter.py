@@ -98,7 +98,7 @@ def seldom(draw, rare, usual):
     params=EACH_DATABASE,
 )
 def kind_and_store(request, tmp_path_factory):
-    """A database without providers; each example takes back what it does."""
+    """A database without providers; each example reverts its writes."""
     with fresh_database_on(request.param, tmp_path_factory.mktemp("batches")) as url:
         store = Store(DatabaseSettings(url))
         yield request.param, store

@@ -106,7 +106,7 @@ def move(draw, providers):
 
 
 def create(draw, providers):
-    """Add a provider whose id is between those of others, and may be that of a deleted one."""
+    """Add a provider with an id between existing ids, possibly the id of a deleted provider."""
     names = [provider.name for provider in providers]
     name = draw(st.sampled_from([f"new{number}" for number in range(5)]))
     if {name, f"{name}x"} & set(names):

@@ -11,18 +11,18 @@ COMPARISONS = {"amount_unit": "units", "capacity": "room", "consumed": "consumed
 
 
 def matching_without(world, request, told, most):
-    """The roots whose trees match once some constraints are gone; see `anchored_without`."""
+    """Return the roots whose trees match without some constraints; see `anchored_without`."""
     return {anchor for anchor, _ in anchored_without(world, request, told, most)}
 
 
 def anchored_without(world, request, told, most):
-    """All candidates with their anchors once some constraints are gone.
+    """Return all candidates with their anchors, without some constraints.
 
     Args:
-        world: Where to search.
+        world: The searched world.
         request: The request.
         told: The constraints of an explanation: reason, group, detail.
-        most: How many combinations to try at most.
+        most: The maximum number of combinations to try.
     """
     judged = {
         (group.suffix, name, kind)

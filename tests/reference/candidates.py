@@ -49,7 +49,7 @@ class Reference:
         return [name for name, p in self.P.items() if p.parent is None]
 
     def trees(self, givers):
-        """The trees of what some providers give: those of sharing ones only if no other gives anything."""
+        """Return the trees of some providers; sharing providers count only if no other provider takes part."""
         return {self.root(p) for p in set(givers) - self.S or givers}
 
     def traits(self, p):
@@ -88,7 +88,7 @@ class Reference:
         )
 
     def uses(self, alloc):
-        """All that is used by what is taken: itself, and what it consumes."""
+        """Return the total use of some amounts: the amounts and their consumption."""
         uses = dict(alloc)
         for (p, c), n in alloc.items():
             for q, d, a in self.consumes(p, c):
@@ -203,7 +203,7 @@ class Reference:
         )
 
     def unsuffixed(self, g, a, request, taken):
-        """Solutions of the unsuffixed group: (A, V), beside what the other groups take."""
+        """Yield solutions (A, V) of the unsuffixed group, beside the amounts of the other groups."""
         choices = []
         for c, n in g.resources.items():
             providers = [p for p in self.P if c in self.P[p].stock and self.may_use(p, c, a, g)]
@@ -337,7 +337,7 @@ class Reference:
 
 
 def total(sigma):
-    """The sums of what some solutions take."""
+    """Return the sums of the amounts of some solutions."""
     alloc = {}
     for A, _ in sigma:
         for p, c, n in A:
@@ -375,7 +375,7 @@ def filled_up(choices, n):
 
 
 def parts(reference, p, c, n, taken, step):
-    """The multiples of a step up to n that p can give beside what was taken of it."""
+    """Return the multiples of a step up to n that p can give beside its already taken amounts."""
     room = math.trunc(reference.cap(p, c)) - reference.used(p, c) - taken
     return [
         x for x in range(1, n + 1) if x <= room and x % step == 0 and reference.has_units(p, c, x)

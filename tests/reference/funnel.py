@@ -32,7 +32,7 @@ class Lenient(Reference):
     def suffixed(self, g, a):
         """Return the definition's result, with the comparisons of this group.
 
-        What it consumes by all of its classes adds up even where what groups take does not.
+        The consumption of all its classes is added up, even where amounts of groups are not.
         """
         self.suffix = g.suffix
         judged = {
@@ -45,7 +45,7 @@ class Lenient(Reference):
     def unsuffixed(self, g, a, request, taken):
         """Return the definition's result, with the comparisons of this group.
 
-        What the parts of one amount consume adds up even where what groups take does not.
+        The consumption of the parts of one amount is added up, even where amounts of groups are not.
         """
         self.suffix = ""
         return [
@@ -87,7 +87,7 @@ class Lenient(Reference):
         return c in self.splitting and ("", c, "units") not in self.judged
 
     def taken(self, groups, sigma):
-        """Return the definition's result for what is judged wholly, once groups are added up at all."""
+        """Return the definition's result for constraints on whole sums, if groups are added up at all."""
         return super().taken(groups, self.wholly(groups, sigma)) if self.sums_groups else {}
 
     def _combined(self, request, groups, sigma):
@@ -112,7 +112,7 @@ class Lenient(Reference):
         return is_split or {(suffix, c, kind) for kind in KINDS} <= self.judged
 
     def fits_together(self, alloc):
-        """Return the definition's result for what is judged wholly, once groups are added up at all."""
+        """Return the definition's result for constraints on whole sums, if groups are added up at all."""
         return not self.sums_groups or super().fits_together(self.strict)
 
     def are_permitted(self, alloc):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`keep` and what is stranded, by brute force: contract page 101, section 3, line by line, in fractions."""
+"""`keep` and stranded amounts by brute force: contract page 101, section 3, line by line, in fractions."""
 
 import math
 from dataclasses import dataclass, replace

@@ -91,7 +91,7 @@ class Model:
         return self.consumers.get(consumer, {}).get("amounts", {})
 
     def with_consumed(self, amounts):
-        """Return amounts by inventory with what they consume."""
+        """Return amounts by inventory, with their consumption."""
         total = Counter(amounts)
         for inventory, amount in amounts.items():
             for consumed, units in self.consumes.get(inventory, {}).items():
@@ -112,7 +112,7 @@ class Model:
         return [draw for draw in self.draws if draw.consumer == consumer]
 
     def forget_draws(self, hold):
-        """Forget what was drawn from a hold."""
+        """Forget the draws from a hold."""
         self.draws = [draw for draw in self.draws if draw.hold != hold]
 
     def has_room(self, amounts, sources, now):
@@ -181,7 +181,7 @@ class Model:
             self.conditions[place] = replace(self.conditions[place], began=True)
 
     def remove_ended_conditions(self, now):
-        """Remove the conditions whose time is over."""
+        """Remove expired conditions."""
         self.conditions = {
             place: condition
             for place, condition in self.conditions.items()
@@ -195,14 +195,14 @@ class Model:
         self.forget_draws(hold)
 
     def expire(self, now, holds=None):
-        """End those of some holds, or of all, whose time is over."""
+        """End expired holds, among some or all holds."""
         for hold, terms in list(self.holds.items()):
             is_over = terms["until"] is not None and terms["until"] <= now
             if is_over and hold in (holds or self.holds):
                 self.end(hold)
 
     def clear_marks(self):
-        """Clear the marks of requests whose consumer has a record."""
+        """Clear the marks of requests of consumers with a record."""
         self.requests |= {
             uuid: (queries, None)
             for uuid, (queries, _) in self.requests.items()

@@ -36,7 +36,7 @@ class Rule:
 
 @dataclass
 class Question:
-    """A world, who is in it, and what is wanted of it."""
+    """A world, its consumers, and the goal of the moves."""
 
     world: World
     consumers: list

@@ -70,7 +70,7 @@ class Placer:
         self.reference = Reference(world)
 
     def trees(self, alloc):
-        """The trees of what is taken."""
+        """Return the trees of the taken amounts."""
         return self.reference.trees({p for p, _, _ in alloc})
 
     def domains(self, rule, trees):

@@ -250,14 +250,14 @@ def comparisons(draw, suffixes):
 
 @st.composite
 def splits(draw, groups):
-    """The classes to split, each with what is added to its amount to make that necessary."""
+    """Draw the classes to split, each with an addition to its amount that makes a split necessary."""
     classes = sorted({name for group in groups if not group.suffix for name in group.resources})
     return {name: draw(st.integers(0, 9)) for name in classes if draw(st.booleans())}
 
 
 @st.composite
 def divided(draw):
-    """Hosts whose children have different limits, and a request that divides an amount over them."""
+    """Draw hosts with children of different limits, and a request that divides an amount over them."""
     step = st.sampled_from([1, 1, 2, 2, 3])
     made = []
     for host in range(draw(st.integers(1, 2))):
@@ -470,7 +470,7 @@ def requests_of_a_pool(draw):
 
 @st.composite
 def cards(draw):
-    """A host or two with cards whose partitions consume the same, and a request of groups that use these."""
+    """Draw one or two hosts with cards whose partitions consume the same provider, and a request for partitions."""
     providers = []
     for root in ("h0", "h1")[: draw(st.integers(1, 2))]:
         card = f"{root}card"
@@ -509,7 +509,7 @@ def slices(draw):
 
 @st.composite
 def requests_of_cards(draw):
-    """A request of groups of partitions, and at times of what these consume."""
+    """Draw a request for partitions, and at times for the class that they consume."""
     sampled = st.sampled_from([("VCPU",), ("FPGA", "VCPU"), ("DISK_GB",)])
     suffixes = ["_X", "_Y", "_Z"][: draw(st.integers(1, 3))]
     made = [
@@ -581,7 +581,7 @@ def enlarged(draw, kind):
 
 @st.composite
 def device_clouds(draw):
-    """Hosts with NUMA nodes and cards, whose partitions consume, and at times a shared pool.
+    """Draw hosts with NUMA nodes and cards with consuming partitions, and at times a shared pool.
 
     Any provider may have attributes, conditions and used amounts.
     """

@@ -79,7 +79,7 @@ class Section:
 
 
 def sections(page=PAGE, version="1.39"):
-    """Return all sections of a page, whose requests have a version unless noted."""
+    """Return all sections of a page; requests have `version` unless the page names another."""
     text = page.read_text(encoding="utf-8")
     starts = list(_SECTION.finditer(text))
     ends = [start.start() for start in starts[1:]] + [len(text)]
@@ -172,7 +172,7 @@ def world_of(text):
 
 
 def candidate_of(text):
-    """Read a candidate: what it takes, and which providers serve which group."""
+    """Parse a candidate: its amounts, and the providers of each group."""
     match = _CANDIDATE.fullmatch(text)
     takes = frozenset(
         (provider, *_amount(part))

@@ -17,7 +17,7 @@ def uuid_of(name):
 
 @dataclass(frozen=True)
 class Stock:
-    """An inventory with what is used of it."""
+    """An inventory with its used amount."""
 
     total: int
     reserved: int = 0
@@ -39,7 +39,7 @@ class Provider:
     aggregates: frozenset[str] = frozenset()
     attributes: dict[str, bool | int | str] = field(default_factory=dict)
     consumes: dict[str, tuple[tuple[str, str, int], ...]] = field(default_factory=dict)
-    """By class: provider, class and amount of what each unit consumes."""
+    """By class: provider, class and amount that each unit consumes."""
     conditions: frozenset[str] = frozenset()
 
     @property

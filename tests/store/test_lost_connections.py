@@ -50,7 +50,7 @@ def _claims(host, count):
 
 
 def follow(store, host):
-    """Load everything, and look at the feed."""
+    """Load everything, and poll the feed."""
     replica = Replica(store)
     for _ in range(2):
         with replica.current() as forest:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clients and readers of a load, and what each knows of its own consumers.
+"""The clients and readers of a load; each client tracks its own consumers.
 
-A client places too, and repeats the same call where an answer got lost (contract page 98, section 4).
+A client also places consumers, and repeats a call whose answer was lost (contract page 98, section 4).
 """
 
 import random
@@ -34,9 +34,9 @@ class KnownAllocations:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A write whose answer may get lost: what its consumers held before, and would hold after.
+    """A write whose answer may get lost: the allocations of its consumers before and after.
 
-    `numbers` has which write of its life this is for each consumer.
+    `numbers` counts the writes of each consumer.
     """
 
     start: float
@@ -145,7 +145,7 @@ class Caller:
 
 
 class Reader(Caller):
-    """Reads usages, who holds them, and candidates; nothing may ever be above capacity."""
+    """Reads usages, allocations and candidates, and checks that no usage is above capacity."""
 
     def act(self):
         self.chance.choice([self._usages, *[self._listing] * 4, self._candidates])()
@@ -365,7 +365,7 @@ def is_whole(lost, allocations):
 
 
 def judge_lost(client, lost, allocations):
-    """Check that nothing is placed in half, and that the call finds what it placed before.
+    """Check that nothing is half placed, and that a repeated call returns the earlier placement.
 
     Args:
         client: Client of the service.

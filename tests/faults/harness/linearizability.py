@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is there one order of all that clients saw of a provider in which every answer is right?
+"""Checks that a history of a provider is linearizable: that some order of its requests explains every answer.
 
-A provider is a counter with a bound: successful claims move its usage and its generation, a
-refusal says that there was no room, a read says what both were. Each happened
-at one moment between its request and its answer. The search is that of Wing, Gong and Lowe: take any step that
-no other step must precede, and go back where that leads nowhere. Since writes commute, the state
-follows from the set of steps taken, so a set is tried once.
+A provider is a bounded counter: a successful claim changes usage and generation, a refusal means that capacity was
+missing, and a read returns both. Each request takes effect at one moment between its begin and its answer. The search is
+that of Wing, Gong and Lowe: take any step that no other step must precede, and backtrack at dead ends. Writes commute, so
+the set of taken steps determines the state, and each set is tried once.
 
-Many concurrent writes have too many orders to try. So some reads list all claims: each
-write of a consumer is seen by such a read or not. That narrows the interval in which a write
-can have happened, or shows that one read sees it and a later one does not.
+Many concurrent writes have too many orders. Therefore some reads list all claims, and each write is visible to such a
+read or not. That narrows the interval of the write, or shows that a later read misses a write that an earlier one saw.
 """
 
 import math
@@ -29,11 +27,10 @@ class UndecidedError(RuntimeError):
 class Step:
     """The effect of a request on a provider, or its view of the provider.
 
-    `usage` and `generation` are what a success adds, or what a read saw (None: it could not see
-    the generation); for a refusal `usage` is what it would have added. `end` is FOREVER where the
-    answer got lost. `consumers` has, for a success, the number of the write in the consumer's
-    life, and whether the consumer is on the provider afterwards; for a read that lists consumers,
-    the number of the last write of each one that is there, else None.
+    `usage` and `generation` are the increments of a success, or the values of a read (None for an unknown
+    generation); for a refusal `usage` is the refused amount. `end` is FOREVER if the answer was lost. For a success,
+    `consumers` has the number of the consumer's write, and whether it has an allocation of the provider afterwards; for
+    a read that lists consumers, the number of the last write of each listed consumer; otherwise None.
     """
 
     kind: str
@@ -118,10 +115,10 @@ def explained(steps, capacity, state=State()):
 
 
 def _distinct(steps, fitting):
-    """Return the steps that change the state in different ways; the one that ends first comes last.
+    """Return one step for each kind of change; the step that ends first comes last.
 
-    Of several equal steps, the one that ends first can be taken first: in an order that explains
-    all, it can change places with an equal one before it.
+    Of several equal steps, the step that ends first can be taken first: in any valid order it can be swapped with an
+    equal step before it.
     """
     first = {}
     for number in sorted(fitting, key=lambda number: steps[number].end):

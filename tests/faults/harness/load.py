@@ -96,7 +96,7 @@ class Load:
             self.answers[kind] += 1
 
     def judge(self):
-        """Compare what was promised with what is stored; explain all that was seen."""
+        """Compare the answers with the stored state, and check that each history is linearizable."""
         assert not self.problems, self.problems[:3]
         with client_of(self.url) as client:
             stored = {}
@@ -130,14 +130,14 @@ class Load:
         assert explained(steps, self.world.capacity(provider), first), (provider, steps)
 
     def placed(self, call, allocations, end):
-        """Remember what a placement did: one write of all its consumers."""
+        """Record a placement as one write of all its consumers."""
         nothing = {consumer: {} for consumer in allocations}
         numbers = dict.fromkeys(allocations, 1)
         write = Doubt(call.start, nothing, allocations, unchecked=False, numbers=numbers)
         self.succeeded(write, end)
 
     def succeeded(self, write, end):
-        """Remember what a write did to each provider."""
+        """Record the effect of a write on each provider."""
         effects = effects_of(write.before, write.after, unchecked=write.unchecked)
         for provider, (usage, generation) in effects.items():
             consumers = {

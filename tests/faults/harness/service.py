@@ -22,7 +22,7 @@ def client_of(url, **options):
 
 
 def body_of(client, path, method="GET", **options):
-    """The JSON of what is stored; requests are repeated when a database is busy or away for a moment."""
+    """Return JSON from the service; repeat the request while the database is busy or away."""
     answers = []
 
     def is_answered():

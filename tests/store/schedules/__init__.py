@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schedule explorer: the store's writes in every interleaving, on a real database.
 
-Sessions run operations of the store, each in a thread with a store of its own, and stop before
-every statement. A scheduler lets exactly one of them go on, tells from the server's view of its
-locks who waits, and tries all interleavings with a bounded number of preemptions. What comes of
-each must be what comes of some serial order. It is made after PostgreSQL's isolation tester, which
-has the scripts, and after CHESS, which has the bound.
+Each session runs operations of the store in a thread with its own store, and stops before every statement. The
+scheduler resumes one session at a time, reads from the server which sessions wait for locks, and tries all
+interleavings with a bounded number of preemptions. The outcome of each must be that of a serial order. The scripts
+follow PostgreSQL's isolation tester, the bound follows CHESS.
 
-`frontier.py` leaves out schedules that differ only in the order of independent statements.
-
-`worlds.py` has the table of all that writes. A schedule that went wrong is described with its choices, by which
-`Exploration.replay` runs it again.
+`frontier.py` skips schedules that differ only in the order of independent statements. `worlds.py` lists all writes. A
+failure report contains the choices of the schedule; `Exploration.replay` runs it again.
 """

@@ -82,8 +82,8 @@ CRITICAL = (
     ("followed-present", 1, "move", "delete-and-refill", "read-often"),
     ("followed-present", 1, "put-old", "shrink", "read-often"),
 )
-"""Where what was found wrong once, or is feared most, would show: more than one preemption of two
-clients, or three clients. The first number is that of the preemptions."""
+"""Cases for former defects and the most dangerous races: two clients with more than one preemption, or three clients.
+The first number is the bound of preemptions."""
 
 _QUICK = 6
 """Pairs of which the quick tests try one: some seconds of one core."""

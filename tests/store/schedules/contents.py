@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of what is in the database or comes from it, the same where only ids and times differ.
+"""Texts of database contents and answers, which are equal if they differ only in ids and times.
 
-Sequences give out other ids in each schedule, shards draw their tokens at random, and the time
-goes on. So an id is replaced by a mark, and kept beside the text: two texts with ids say the same if
-a renaming of ids turns all of them into each other. Ids that a world gives are no such ids.
+Ids of sequences, random tokens and times differ between schedules. A text therefore has a mark for each id, and a list of
+the ids. Two texts are equivalent if a renaming of ids makes them equal. Ids that a world sets explicitly are kept.
 """
 
 import re

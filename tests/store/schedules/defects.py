@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defects to plant, each with clients to whom it shows: what exploration must find.
+"""Defects to plant, each with the clients that reveal it; the exploration must find all of them.
 
-Most were in the store once. A cheaper exploration must still find all of them.
+Most of them are former defects of the store.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from treeclaim.store.feed import shards
 from treeclaim.store.writes import writer
 
 _OBSERVED = 2
-"""Sessions of a case whose states are told by what they observe."""
+"""Maximum number of sessions whose states are compared by their observations."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Failure:
 
 
 class Beginning:
-    """A world before the schedules, and what has come of it in any of them.
+    """A world and the outcomes of its schedules.
 
     Args:
         script: A script that writes the world to a database.
@@ -56,8 +56,8 @@ class Beginning:
 
     Attributes:
         script: As for the world.
-        changes: The changes that a reader has read.
-        broken: Broken rules of the beginning: old data may break some.
+        changes: The changes of a reader before the schedules.
+        broken: Rules that the world breaks before any schedule; old data may break some.
         seen: Aftermaths by the contents of the database.
     """
 
@@ -143,7 +143,7 @@ class Exploration:
                 yield Failure(course, outcome, reasons, self.serial)
 
     def replay(self, choices):
-        """Run one schedule; return what is wrong with it, or None."""
+        """Run one schedule; return a description of its failure, or None."""
         course, outcome = self._run(choices)
         self.count += 1
         reasons = self._reasons(outcome)
@@ -157,7 +157,7 @@ class Exploration:
         return sessions
 
     def _run(self, choices, watch=None):
-        """Fill the database, run one schedule, and look at what came of it; None if given up."""
+        """Fill the database, run one schedule, and return its aftermath; None if it was abandoned."""
         sessions = self._meet()
         course = Scheduler(self._place, self._scripts).run(choices, watch)
         if course.results is None:
@@ -168,7 +168,7 @@ class Exploration:
         return course, outcome
 
     def _aftermath(self, sessions):
-        """Look at the database; what is there once more has been looked at."""
+        """Read the database; contents that were seen before reuse their aftermath."""
         contents = self._place.contents()
         key = contents.marked, renamed(contents.ids)
         earlier = self._beginning.seen.get(key)
@@ -210,10 +210,9 @@ class Exploration:
         return Outcome(tuple(map(tuple, results)), self._aftermath(sessions))
 
     def _reasons(self, outcome):
-        """Why an outcome is wrong, in sentences; empty if it is right.
+        """Return the faults of an outcome, as sentences; empty if it is right.
 
-        No conflict by concurrency is allowed to reach a client here: nobody meets others so often
-        in a schedule of few preemptions that all attempts are used up.
+        No client may receive a concurrency conflict: a schedule with few preemptions cannot use up all retries.
         """
         reasons = [
             reason for reason in outcome.after.broken if reason not in self._beginning.broken

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The footprint of a statement: whether its order with statements of other sessions can matter.
 
-All three databases keep versions of rows, so a query sees what is committed, and neither waits for
-a statement that writes nor makes it wait. The writes of a transaction are visible after its COMMIT,
-and its locks are released at its end. So a statement has four footprints, by tables:
+All three databases use multiversion concurrency control: a query sees committed rows, and neither blocks writes nor
+waits for them. The writes of a transaction become visible at its COMMIT, and its locks are released at its end. A
+statement therefore has four footprints, each a set of tables:
 
-reads   what it sees of committed rows
-locks   rows that it writes or locks, of which it sees what is committed too
-shows   what its COMMIT lets others see
-frees   the locks that the end of its transaction lets go
+reads   committed rows that it sees
+locks   rows that it writes or locks; it also sees their committed state
+shows   rows that its COMMIT makes visible
+frees   locks that the end of its transaction releases
 
-A transaction that reads a snapshot takes all of it at its first query.
+A transaction with a snapshot reads all of it at its first query.
 
-Tables are coarse, so that nothing needs to be known of conditions and indexes. Only the shards of the
-feed are told apart, of which every write advances one at its end.
+Whole tables are coarse, but independent of conditions and indexes. Only the shards of the feed are distinguished, because
+every write advances one of them.
 """
 
 import re
@@ -79,7 +79,7 @@ def dependent(first, second):
 
 
 def depends_on_some(footprint, footprints):
-    """Return whether statements depend on any of many others, whose footprints are too large to be remembered."""
+    """Return whether statements depend on any of many other statements; not cached, as the footprints are large."""
     return (
         _overlap(footprint.reads, footprints.shows)
         or _overlap(footprint.shows, footprints.reads)
@@ -142,7 +142,7 @@ class Transaction:
             self.has_snapshot = bool(rows)
             return Footprint(reads=_WHOLE)
         if not rows:
-            # Nobody knows what it locks.
+            # Its locks are unknown.
             self.locked |= _WHOLE
             return EVERYTHING
         self.locked |= rows
@@ -194,7 +194,7 @@ def _tables(sql):
 
 @cache
 def _related(name):
-    """Tables that foreign keys of a table refer to, and those whose foreign keys refer to it."""
+    """Return the tables that a table references by foreign keys, and the tables that reference it."""
     above = {key.column.table.name for key in _TABLES[name].foreign_keys}
     below = {
         other.name

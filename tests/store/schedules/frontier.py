@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choice of schedules: all with few preemptions, each state continued once.
 
-The schedules that begin alike are a tree, whose nodes are the moments at which a session is chosen.
-Three reductions cut it; `docs/decisions/0010-schedules-are-explored.md` says why nothing is lost.
+Schedules form a tree by their common prefixes; each node is a choice of the next session. Three reductions prune it;
+`docs/decisions/0010-schedules-are-explored.md` proves that they lose no outcome.
 
-- A state that was reached before, by other orders of independent steps, with the same session under
-  way and no more preemptions, has been gone on from. Beginnings with fewer preemptions are tried
-  first, so that this is nearly always so. (Musuvathi and Qadeer, "Partial-order reduction for
-  context-bounded state exploration", 2007.)
-- No session is preempted before a statement that is independent of everything that the others ever
-  do: preempting it afterwards is the same. Their statements become known during exploration; if one
-  of them conflicts with such a statement, the preemption is tried after all.
-- A session that was let in before a step of another is not let in after it if that leads to the same
-  state (`Frontier._followed`). One schedule shows this for all steps of a transaction that holds the
-  lock for which the session waits.
+- A state that an earlier schedule reached, with the same running session and no more preemptions, is not continued
+  again. Prefixes with fewer preemptions are tried first, so this applies nearly always. (Musuvathi and Qadeer,
+  "Partial-order reduction for context-bounded state exploration", 2007.)
+- A session is not preempted before a statement that is independent of all statements of the other sessions, because a
+  preemption after it has the same effect. Statements become known during the exploration; if a later one conflicts,
+  the preemption is tried after all.
+- A guest session that was scheduled before a step of a host is not scheduled after it if both lead to the same state
+  (`Frontier._followed`). One schedule shows this for all steps of a transaction that holds the lock that the guest
+  waits for.
 """
 
 import heapq
@@ -28,12 +27,12 @@ _NEVER = 1 << 30
 
 @dataclass(frozen=True)
 class Arrival:
-    """The node to which a step led.
+    """The node after a step.
 
     Attributes:
-        node: The state by what is observed, and the session that may be interrupted there.
+        node: The state by its observations, and the running session.
         step: The last step.
-        has_ids: Whether that was answered ids of sequences, of which others are only told that they are others.
+        has_ids: Whether the answer of the step has ids of sequences, which are compared only up to a renaming.
     """
 
     node: tuple
@@ -66,14 +65,14 @@ class Guest:
 
 
 class Frontier:
-    """The beginnings of schedules that are still to be tried.
+    """The prefixes of schedules that are still to be tried.
 
     Args:
-        sessions: Those that take part; what they touch is looked at again and again.
-        preemptions: Most of a schedule.
-        reduced: False for all schedules, however alike they are.
-        alike: Whether all sessions do the same, so that it does not matter who begins.
-        keeps_locks: Whether only the end or the failure of a transaction lets a lock go.
+        sessions: The sessions; the frontier reads their footprints during the exploration.
+        preemptions: Maximum number of preemptions of a schedule.
+        reduced: False to try all schedules, without reductions.
+        alike: Whether all sessions run the same operations, so that the first session is arbitrary.
+        keeps_locks: Whether a lock is released only by the end or the failure of its transaction.
     """
 
     def __init__(self, sessions, preemptions, *, reduced=True, alike=False, keeps_locks=False):
@@ -123,7 +122,7 @@ class Frontier:
             self._led_to[before] = arrival
 
     def add_guest(self, guest):
-        """Learn from a session that was let in between two steps of another, and goes on no more."""
+        """Learn from a guest session that ran between two steps of a host, and has stopped or waits."""
         self._guests.append(guest)
 
     def follow_guests(self):
@@ -131,15 +130,15 @@ class Frontier:
         self._guests = [guest for guest in self._guests if self._followed(guest)]
 
     def _followed(self, guest):
-        """Learn from the steps of the host after a guest; False once later steps tell no more.
+        """Learn from the steps of the host after a guest; return False once later steps show nothing more.
 
-        To let the guest in after a step is the same if that does what it does without the guest, and the guest
-        what it does without the step. This is so for a step
+        Running the guest after a step is equivalent if the step and the guest do not affect each other. This holds for
+        a step
 
-        - that frees no lock while the guest waits since it was let in: its lock is held before and after it;
-        - that frees no lock while the guest waits and has all its locks: none of them is in the way of the step;
-        - that is independent of all that the guest does;
-        - that only reads, and is answered the same, no ids among it.
+        - that releases no lock while the guest has waited since its start: the guest's lock is held before and after;
+        - that releases no lock while the guest waits with all its locks: none of them blocks the step;
+        - that is independent of all statements of the guest;
+        - that only reads, and has the same answer without ids.
         """
         host = 1 - guest.number
         while True:
@@ -173,15 +172,15 @@ class Frontier:
             before: The state and the session of that step; None if the state is not known.
         """
         node = node if self.reduced else choices
-        # The short ones first: what they show spares longer ones.
+        # Short prefixes first: their results make longer ones unnecessary.
         heapq.heappush(self._pending, (spent, len(choices), choices, node, before))
 
     def put_off(self, session, footprint, beginning):
-        """Add a beginning only if others turn out to do what a statement of a session depends on."""
+        """Defer a prefix until another session is found to conflict with a statement."""
         self._put_off.append((session, footprint, beginning))
 
     def matters(self, session, footprint):
-        """Return whether other sessions write what a statement of a session depends on, as far as is known."""
+        """Return whether a known statement of another session conflicts with a statement."""
         return not self.reduced or any(
             depends_on_some(footprint, participant.touched)
             for number, participant in enumerate(self.sessions)
@@ -189,7 +188,7 @@ class Frontier:
         )
 
     def _taken_up(self):
-        """Add what was put off wrongly; return whether there was any."""
+        """Add deferred prefixes whose condition has become true; return whether there were any."""
         put_off, self._put_off = self._put_off, []
         for session, footprint, beginning in put_off:
             if self.matters(session, footprint):
@@ -200,13 +199,13 @@ class Frontier:
 
 
 class Watch:
-    """Follows one schedule, and adds to the frontier what could be done otherwise.
+    """Follows one schedule, and adds its alternatives to the frontier.
 
     Args:
         frontier: Frontier of the case.
-        prescribed: How many steps it was begun with; what could be done otherwise there is known.
-        before: The state and the session of the last of them, where that is known.
-        observations: Tells states by what is observed; None to tell them by the order alone.
+        prescribed: Number of steps of the prefix, whose alternatives are already known.
+        before: The state and the session of the last step of the prefix, if known.
+        observations: Identifies states by observations; None to identify them by the order of steps.
     """
 
     def __init__(self, frontier, prescribed, before=None, observations=None):
@@ -257,7 +256,7 @@ class Watch:
         return True
 
     def _see_guest(self, moment, chosen, observed):
-        """Note the state in which the session that was let in goes on no more."""
+        """Record the state in which the guest session stops or waits."""
         if moment.number == 0:
             self._let_in = (observed, chosen)
         elif moment.number == self._prescribed:

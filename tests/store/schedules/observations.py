@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equality of states: two are equal if nobody has seen a difference, and nothing is left of any.
+"""Equality of states by observations.
 
-A state is what each session sent and was answered, and what is committed. From that follows all the
-rest (decision 0010): what a session does next, and what its open transaction has written and locked.
-Ids that sequences gave out are told by the order in which they come first.
+A state consists of the statements and answers of each session, and the committed rows. These determine everything else
+(decision 0010): the next statements of a session, and the writes and locks of its open transaction. Ids of sequences are
+numbered by their first occurrence.
 """
 
 from tests.store.schedules.contents import renamed, text_of
@@ -13,13 +13,13 @@ from tests.store.schedules.footprints import takes_snapshot
 class Observations:
     """The state of a schedule of two sessions, after each step.
 
-    With three it would not be told by this: who of two others committed before a statement matters
-    then, and shows in no answer.
+    For three sessions this does not suffice: the order of the commits of two other sessions matters, but may be visible
+    in no answer.
 
     Args:
-        histories: Numbers for what has happened in a session.
-        sessions: Both.
-        place: The database, as it is filled.
+        histories: Numbers the histories of sessions.
+        sessions: Both sessions.
+        place: The filled database.
     """
 
     def __init__(self, histories, sessions, place):
@@ -61,7 +61,7 @@ class Observations:
         return self._committed
 
     def _hear(self):
-        """Note what was answered, also to those that waited for it during the steps of the other."""
+        """Record the answers of a step, also those that a waiting session received during it."""
         for number, session in enumerate(self._sessions):
             for answer in session.taken():
                 self._note_text(number, text_of(answer, self._place.known))

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equality of schedules, except for the order of statements whose order makes no difference.
+"""Equality of schedules up to the order of independent statements.
 
-A schedule is told by what came before what (Lamport's "happens before"): each step has a vector
-clock, which counts the steps of each session that it depends on, directly or by others. Two
-schedules with the same clocks differ only in the order of independent steps (Mazurkiewicz), so the
-database and all sessions are in the same state after them. `exploration.py` goes on from each such
-state once.
+A schedule is identified by its partial order (Lamport's "happens before"): the vector clock of each step counts the steps
+of each session that it depends on, directly or indirectly. Schedules with the same clocks differ only in the order of
+independent steps (Mazurkiewicz), so they lead to the same state. `exploration.py` continues each such state once.
 """
 
 from tests.store.schedules.footprints import EVERYTHING, dependent
 
 
 class Histories:
-    """Numbers for what has happened in a session: each step, with all that came before it."""
+    """Numbers the histories of sessions: each step with all steps that it depends on."""
 
     def __init__(self):
         self._numbers = {}
@@ -42,8 +40,8 @@ class Order:
             session: Number of the session.
             statement: Its text.
             footprint: Footprint of the statement.
-            meets_all: Whether it waited, failed or woke others; what that means for the others no
-                footprint tells, so that it depends on all steps, and all on it.
+            meets_all: Whether it waited, failed or woke other sessions. Footprints do not cover that, so the step
+                depends on all steps, and all steps depend on it.
         """
         footprint = EVERYTHING if meets_all else footprint
         clock = self._clock(session, footprint, meets_all)

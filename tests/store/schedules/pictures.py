@@ -89,7 +89,7 @@ class _Contents:
         yield from sorted(self.lost)
         recorded = {row["uuid"] for row in self.rows["consumers"]}
         holding = {row["consumer_id"] for row in self.rows["allocations"]}
-        # A hold whose room is all drawn keeps its record.
+        # A fully drawn hold keeps its record.
         drawn = {row["hold_uuid"] for row in self.rows["treeclaim_draws"]}
         for consumer in sorted(recorded - holding - drawn):
             yield f"consumer {consumer} has a record and holds nothing"
@@ -114,10 +114,10 @@ class Follower:
         self._cursor = changes.cursor
 
     def look(self, store):
-        """Catch up, and return what is known then.
+        """Catch up, and return the reader's contents.
 
-        One who was told wrongly knows nothing any more. A worker would load everything then, and hide that
-        something was told wrongly.
+        A reader that detects a wrong change returns nothing. A worker would load everything instead, which would hide
+        the wrong change.
         """
         changes = store.changes(self._cursor)
         if changes is not None:
@@ -129,7 +129,7 @@ class Follower:
         return self.known()
 
     def known(self):
-        """Return what is known, as texts by names instead of ids, without times."""
+        """Return the reader's contents as texts, with names instead of ids, and without times."""
         records, catalogue = self._forest.records(), self._forest.catalogue
         uuids = {record.id: record.uuid for record in records}
         traits = {number: entry.name for number, entry in catalogue.trait_by_id.items()}
@@ -170,9 +170,9 @@ class Aftermath:
     """The contents of the database after a schedule.
 
     Attributes:
-        picture: All that clients can see, as lines.
-        known: What a reader knows that has loaded everything.
-        overbooked: Providers and ids of classes with more in use than there is.
+        picture: Everything that clients can read, as lines.
+        known: Contents of a reader after a full load.
+        overbooked: Providers and ids of classes with usage above capacity.
         broken: Violated rules, in sentences.
     """
 
@@ -191,11 +191,11 @@ class Aftermath:
 
 
 def aftermath(store, followers):
-    """Look at the database after a schedule.
+    """Read the database after a schedule.
 
     Args:
-        store: To look with.
-        followers: Readers of the feed, some of which have not looked since before the schedule.
+        store: Reads the database.
+        followers: Readers of the feed; some have not polled since before the schedule.
     """
     fresh = Follower(store.changes(None))
     with store.engine.connect() as connection:

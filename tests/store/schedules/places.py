@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases to explore on: how each is filled in one go, and who waits for a lock there."""
+"""Databases for the exploration: how each is filled at once, and which sessions wait for a lock."""
 
 import re
 import sqlite3
@@ -37,10 +37,10 @@ class Place:
 
     Attributes:
         kind: Kind of the database.
-        locks_until_the_end: Whether only the end or the failure of a transaction lets a lock go.
-        store: For looking at what has come of a schedule.
-        sessions: For schedules.
-        known: The ids that the world has that is there.
+        locks_until_the_end: Whether a lock is released only by the end or the failure of its transaction.
+        store: Reads the database after a schedule.
+        sessions: Sessions for schedules.
+        known: Ids that the present world sets.
     """
 
     locks_until_the_end = False
@@ -150,7 +150,7 @@ class Place:
 
 
 class SqlitePlace(Place):
-    """SQLite: one writer at a time, so that who would begin a second one need not be asked."""
+    """SQLite: with one writer at a time, a second writer is known to wait."""
 
     def prepare(self):
         self._filler = sqlite3.connect(
@@ -178,7 +178,7 @@ class SqlitePlace(Place):
 
 
 class PostgresqlPlace(Place):
-    """PostgreSQL, whose table of locks shows each moment."""
+    """PostgreSQL: its table of locks is always current."""
 
     locks_until_the_end = True
 
@@ -227,7 +227,7 @@ class PostgresqlPlace(Place):
 
 
 class MariadbPlace(Place):
-    """MariaDB, whose monitor shows each moment; its tables of locks are a tenth of a second old."""
+    """MariaDB: its monitor is current, while its tables of locks are a tenth of a second old."""
 
     def tuned(self, url):
         socket = str(server_of(self.kind).folder / "socket")
@@ -238,7 +238,7 @@ class MariadbPlace(Place):
         "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
     )
     _PURGE_SECONDS = 60
-    """In which the server has always purged what a schedule left: some milliseconds of work."""
+    """Seconds within which the server has purged the deleted rows of a schedule, a work of milliseconds."""
 
     _SETTINGS: ClassVar = {
         # A killed server loses nothing by it, only a machine without power does.
@@ -286,12 +286,11 @@ class MariadbPlace(Place):
         self._purge()
 
     def _purge(self):
-        """Let no deleted row of an earlier schedule be left in an index.
+        """Purge deleted rows of earlier schedules from the indexes.
 
-        An INSERT of a name next to one that was deleted locks it, so that another one of another
-        name waits for it: schedules would not be what they are with names that are new. The server
-        would purge within a second. It does so at once when it is asked to, by a statement that
-        then sleeps for a tenth of a second, which is why others send it.
+        An INSERT next to a deleted name locks it, so that an INSERT of another name waits, which does not happen with new
+        names. The server purges by itself within a second. A statement makes it purge at once, but then sleeps for a
+        tenth of a second, so another connection sends it.
         """
         self._waking.submit(self._wake, self._wakers)
         deadline = time.monotonic() + self._PURGE_SECONDS
@@ -309,7 +308,7 @@ class MariadbPlace(Place):
 
     def waiting(self, sessions):
         ((_, _, monitor),) = self._ask("SHOW ENGINE INNODB STATUS")
-        # Before that it tells of deadlocks that are over.
+        # The text before that describes past deadlocks.
         _, _, present = monitor.partition("LIST OF TRANSACTIONS FOR EACH SESSION")
         pids = {
             int(number)

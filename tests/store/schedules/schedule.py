@@ -13,7 +13,7 @@ _USUAL = 0.004
 
 _PAUSE = 0.001
 _LONGEST_PAUSE = 0.064
-"""Seconds between two looks at the server's locks; each pause is twice as long as the one before."""
+"""Seconds between two reads of the server's locks; each pause is twice the previous pause."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Moment:
 
     @property
     def interrupted(self):
-        """Return the session that goes on unless it is interrupted; None if nobody can be."""
+        """Return the session that continues unless it is preempted; None if no session can continue."""
         return self.last if self.last in self.able and len(self.able) > 1 else None
 
     def spent_by(self, chosen):
@@ -114,11 +114,11 @@ class Scheduler:
         self._waiting = []
 
     def run(self, choices=(), watch=None):
-        """Follow some choices; afterwards each session goes on for as long as it can.
+        """Follow some choices; afterwards each session runs for as long as it can.
 
         Args:
             choices: Numbers of sessions, step by step.
-            watch: Sees each moment and step, and may give the schedule up.
+            watch: Is called at each choice and step, and may abandon the schedule.
         """
         course = Course()
         begin = time.monotonic()
@@ -176,7 +176,7 @@ class Scheduler:
         course.steps.append(Step(number, statement, footprint, waits, meets_all))
 
     def _wake(self, but=None):
-        """Let those who got their lock come to their next statement; return whether some did."""
+        """Let sessions that got their lock run to their next statement; return whether any did."""
         woken = [
             session
             for session in self._waiting
@@ -195,7 +195,7 @@ class Scheduler:
         while not self._place.waiting([session]):
             if session.reported(pause):
                 return True
-            # A statement that is only slow is slower the more the server is asked.
+            # Frequent queries would slow down a statement that runs.
             pause = min(2 * pause, _LONGEST_PAUSE)
             if time.monotonic() > deadline:
                 raise StuckError(session.name)
@@ -203,6 +203,6 @@ class Scheduler:
         return session.reported()
 
     def _abandon(self):
-        """Give up what is under way; those that wait get their locks when the others let go."""
+        """Abandon the running operations; waiting sessions get their locks when the others roll back."""
         for session in sorted(self._sessions, key=lambda one: one.is_running):
             session.abandon()

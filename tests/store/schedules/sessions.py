@@ -29,15 +29,15 @@ LIMIT = 120.0
 machine that stands still for a while must not look like a lock."""
 
 PATIENT = Timeouts(lock=240, statement=240, load=240, write=240, idle=240)
-"""Nothing ends a wait but the scheduler: what a timeout ends is no schedule any more."""
+"""Long enough that only the scheduler ends a wait; a timeout would change the schedule."""
 
 
 class StuckError(Exception):
-    """A session neither goes on nor waits for a lock."""
+    """A session neither continues nor waits for a lock."""
 
 
 class AbandonedError(Exception):
-    """Ends the thread of a session whose schedule was given up."""
+    """Ends the thread of a session of an abandoned schedule."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,18 @@ class Finished:
 
 
 class Session:
-    """A client of the database, with a store and a connection of its own.
+    """A client of the database, with its own store and connection.
 
     Attributes:
-        name: As in scripts.
-        next_step: The statement before which it stands; None while it runs or waits.
+        name: Its name in scripts.
+        next_step: The statement that it will execute next; None while it runs or waits.
         footprint: Footprint of that statement.
-        failed: Whether its last statement did.
-        results: Results of its operations, once all are done.
+        failed: Whether its last statement failed.
+        results: Results of its operations, once all have ended.
         backend: The server's number of its connection.
         writing: Whether it holds SQLite's write lock.
-        touched: The footprint of all that it did since that was emptied.
-        follower: Its reader of the feed, if it was asked.
+        touched: The union of the footprints of its statements since the last reset.
+        follower: Its reader of the feed, if it uses one.
         observed: Answers of the database, as texts, in their order.
     """
 
@@ -100,7 +100,7 @@ class Session:
         self._permits = threading.Semaphore(0)
 
     def _stop_before_the_probe(self):
-        """The probe asks beside SQLAlchemy, so none of its events tells of it."""
+        """The probe does not use SQLAlchemy, so no event reports its queries."""
         ask = self.store._probe.rows
 
         def rows(sql, parameters=()):
@@ -137,7 +137,7 @@ class Session:
         return observed
 
     def advance(self):
-        """Execute the statement before which it stands; `reported` tells when that is done."""
+        """Execute the next statement; `reported` is set when it has ended."""
         if self.next_step == BEGIN_WRITING:
             self.writing = True
         elif self.next_step in {COMMIT, ROLLBACK}:
@@ -230,7 +230,7 @@ def _reads_a_snapshot(connection):
 
 
 def _let_be_silent(connection, *_):
-    """Let a session wait for as long as the scheduler does: to look at the time costs much, too."""
+    """Make a session wait as long as the scheduler; reading the clock is expensive too."""
     if isinstance(connection, BoundedConnection):
         connection.silence = None
 
@@ -239,7 +239,7 @@ _UNKNOWN = count()
 
 
 def _rows_of(cursor, dialect):
-    """Return the result of a statement as a text, and leave it to be fetched; None if that cannot be told."""
+    """Return the result of a statement as a text, and leave it fetchable; None if that is impossible."""
     if dialect == "postgresql" and type(cursor) is psycopg.Cursor:
         result = cursor.pgresult
         if result is None:

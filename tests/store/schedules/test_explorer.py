@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The explorer finds what is wrong, and nothing that writes escapes it."""
+"""The explorer finds planted defects, and covers every write of the store."""
 
 import ast
 import importlib
@@ -18,12 +18,12 @@ from treeclaim.store.takeover import data_migrations
 
 
 def count_up_silently(transaction):
-    """Change a provider and tell no reader."""
+    """Change a provider without a row in the feed."""
     transaction.execute(SET_GENERATION, provider=HOST, new=77)
 
 
 def tell_what_cannot_be(transaction):
-    """Tell readers of a claim that never was, of a generation that is far away."""
+    """Append a feed row of a claim that never happened, with a distant generation."""
     transaction.touch_usage(1, UsageChange({99: 1}, steps=1, generation=77, modified_at=0.0))
 
 

@@ -11,9 +11,9 @@ from tests.store.schedules.worlds import WORLDS
 
 
 def outcomes(place, case, *, reduced):
-    """The number of schedules begun, with all outcomes and the wrong ones.
+    """Return the number of schedules, with all outcomes and the wrong outcomes.
 
-    Which of two clients that do the same was answered what makes no difference.
+    Outcomes of two identical clients are compared without regard to their order.
     """
     exploration = Exploration(place, case, reduced=reduced)
     distinct, wrong = set(), set()
@@ -27,7 +27,7 @@ def outcomes(place, case, *, reduced):
 
 
 def compare(place, case):
-    """Explore with and without reductions; return what is wrong."""
+    """Explore with and without reductions; return the differences."""
     begun, distinct, wrong = outcomes(place, case, reduced=True)
     all_begun, all_found, all_wrong = outcomes(place, case, reduced=False)
     assert distinct == all_found

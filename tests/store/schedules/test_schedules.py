@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaved writes leave the store as if they had come one by one.
+"""Interleaved writes leave the store as if they were serial.
 
-A few pairs on SQLite, and what was wrong once; `pairs/` has all pairs.
+A few pairs on SQLite, and former defects; `test_pairs.py` has all pairs.
 """
 
 import pytest

@@ -19,14 +19,14 @@ class Operation:
 
     Attributes:
         function: Operation of the store; None for a reader.
-        act: Does it in a session, and returns what the client learns.
+        act: Runs it in a session, and returns the client's view of the result.
     """
 
     function: Callable | None
     act: Callable[[Session], object]
 
     def run(self, session):
-        """Do it; return what the client learns: the result, or the kind and text of the refusal."""
+        """Run it; return the client's view: the result, or the kind and text of the refusal."""
         try:
             return str(self.act(session))
         except TreeclaimError as error:
@@ -52,24 +52,24 @@ class Script:
     group: Callable[[Session], tuple[str, ...]] | None = None
 
     def run(self, session):
-        """Do it in a session; return what is learned from each operation."""
+        """Run it in a session; return the client's view of each operation."""
         if self.group is not None:
             return self.group(session)
         return tuple([operation.run(session) for operation in self.operations])
 
 
 class World:
-    """Rows to begin with, and scripts that meet there.
+    """Initial rows, and scripts that run concurrently on them.
 
     Args:
-        name: In the names of tests.
-        providers: Their trees with inventories, traits and aggregates, as contract page 95 writes them.
-        shares_a_shard: Whether all sessions advance one shard of the feed; otherwise each has its own.
+        name: Its name in tests.
+        providers: Trees with inventories, traits and aggregates, in the notation of contract page 95.
+        shares_a_shard: Whether all sessions advance the same shard of the feed; otherwise each has its own.
 
     Attributes:
-        rows: By name of table.
-        scripts: By name.
-        explored: Scripts whose pairs among themselves another world with the same rows has.
+        rows: Rows by name of table.
+        scripts: Scripts by name.
+        explored: Scripts whose pairs are already explored in another world with the same rows.
     """
 
     def __init__(self, name, providers="", *, shares_a_shard=False):
@@ -124,7 +124,7 @@ class World:
         return number
 
     def add_consumer(self, uuid, resource_class="VCPU", *, is_recorded=True, **amounts):
-        """Add a record of a consumer, and what it holds of providers by name."""
+        """Add a record of a consumer, and its allocations by name of provider."""
         if is_recorded:
             owner = {"project_id": 1, "user_id": 1, "generation": 1}
             self.add_row("consumers", id=len(self.rows["consumers"]) + 1, uuid=uuid, **owner)

@@ -183,7 +183,7 @@ READ_AND_PRUNE = {"prune": PRUNE, "read": READ}
 
 
 def world_of_consumers(name, state):
-    """A host with 8 units, 2 of them in use by somebody else, and a consumer in some state."""
+    """A host with 8 units, 2 of them used by another consumer, and a consumer in some state."""
     world = World(f"{name}-{state}", "host: {VCPU: 8}\nspare: {VCPU: 8}")
     world.add_consumer(OTHER, host=2)
     amounts = {HOST: 4} if state in {"present", "unrecorded"} else {}
@@ -254,7 +254,7 @@ def claims_world(state):
             "record-owners": write(data_migrations.create_incomplete_consumers, 100, OWNER),
         }
     )
-    # These do not touch the consumer, whose record alone is what the last two states lack or have.
+    # These scripts do not touch the consumer. The last two states differ only in its record.
     others = {
         "put-other": put(claim(NEW, None, host=6)),
         "shrink": set_stock(HOST, VCPU=2),
@@ -272,7 +272,7 @@ def claims_world(state):
 
 
 def trees_world():
-    """Two trees of three and one, and a provider below `child` whose root an old release has not written."""
+    """Trees of three and of one provider, and a provider below `child` without a root, as an old release wrote it."""
     world = World("trees", "root:\n  child:\n    leaf:\nother:")
     rootless = {"uuid": "rootless", "name": "rootless", "generation": GENERATION}
     world.add_row("resource_providers", id=9, parent_provider_id=2, **rootless)
@@ -448,7 +448,7 @@ def followed_world():
 
 
 def holds_world(*, ended):
-    """A hold that returns, 2 of whose 8 units are drawn; its time is over, or it has none."""
+    """A returning hold of 8 units, 2 of them drawn; it is expired or has no end."""
     world = World("holds-ended" if ended else "holds", "host: {VCPU: 12}\nspare: {VCPU: 8}")
     world.add_row("consumer_types", id=1, name=HOLD_TYPE)
     for consumer, used in ((HELD, 6), (MINE, 2), (OTHER, 1)):
@@ -493,8 +493,8 @@ def holds_world(*, ended):
         }
     )
     if not ended:
-        # A write that finds a hold after its end removes that first, in a transaction of its own, and a
-        # reader may see what is between the two.
+        # A write that finds an expired hold first removes it in a separate transaction. A reader may see the state
+        # between the two.
         world.add({"read": READ})
     return world
 
@@ -563,7 +563,7 @@ def names_world():
 
 
 def words_world():
-    """A mix, and an aggregate with a name: what is kept beside Placement's tables, for people."""
+    """A mix, and an aggregate with a name: data outside of Placement's tables."""
     world = World("words")
     world.add_row("treeclaim_mixes", name="day", slot=0, body="{}")
     world.add_row("treeclaim_aggregate_names", uuid=NAMED, name='"rack"')
