@@ -92,7 +92,7 @@ class ResourceMetrics:
 
     Attributes:
         aggregates: UUIDs of the aggregates with separate sums.
-        flavors: File of the queries with a metric of how many fit; None without one.
+        flavors: JSON file of queries; the metrics report how many of each fit. None without a file.
     """
 
     aggregates: tuple[str, ...]

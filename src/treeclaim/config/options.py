@@ -33,19 +33,19 @@ _API = (
         default="keystone",
         choices=("keystone", "noauth2", "http_basic"),
         deprecated_group="DEFAULT",
-        help="How callers are authenticated. http_basic reads users from a file; noauth2 is for tests.",
+        help="Authentication of callers. http_basic reads users from a file; noauth2 is for tests.",
     ),
     cfg.StrOpt(
         "http_basic_auth_user_file",
         default="",
-        help="With http_basic: file with lines USER:HASH, as `htpasswd -B` writes them.",
+        help="For http_basic: file with lines USER:HASH, as written by `htpasswd -B`.",
     ),
 )
 _PLACEMENT = (
     cfg.BoolOpt(
         "randomize_allocation_candidates",
         default=False,
-        help="Return a random sample of the candidates under a limit, else shuffle them.",
+        help="With a limit, return a random sample of the candidates; else shuffle them.",
     ),
     cfg.StrOpt(
         "incomplete_consumer_project_id",
@@ -61,19 +61,19 @@ _PLACEMENT = (
         "allocation_conflict_retry_count",
         default=10,
         min=0,
-        help="How often a claim that conflicts with others is tried again.",
+        help="Most attempts of a claim that conflicts with others.",
     ),
     cfg.IntOpt(
         "max_allocation_candidates",
         default=-1,
         min=-1,
-        help="Most candidates generated for one request; -1 for no cap.",
+        help="Most candidates generated for one request; -1 for no limit.",
     ),
     cfg.StrOpt(
         "allocation_candidates_generation_strategy",
         default="depth-first",
         choices=("depth-first", "breadth-first"),
-        help="Whether trees are visited one after the other, or in turn.",
+        help="Whether to take candidates tree by tree (depth-first), or from all trees in turn.",
     ),
 )
 _WORKAROUNDS = (
@@ -115,12 +115,12 @@ _DATABASE = (
 )
 _WAITS = {
     "connect": "Seconds to connect and log in to each database server.",
-    "lock": "Seconds that a write waits for a lock that others hold; three times that on SQLite.",
-    "statement": "Seconds that one statement of a request may take.",
-    "load": "Seconds that a statement may take that reads everything, or that does maintenance.",
-    "write": "Seconds after which no further statement or attempt of a write is begun.",
-    "idle": "Seconds after which the server ends a transaction whose process has stalled.",
-    "tcp": "Seconds without a sign of the database's machine until it is given up on.",
+    "lock": "Seconds that a write waits for a lock; three times as long on SQLite.",
+    "statement": "Most seconds of a statement of a request.",
+    "load": "Most seconds of a statement that reads the whole inventory or does maintenance.",
+    "write": "Seconds after which a write begins no further statement or attempt.",
+    "idle": "Seconds after which the database server ends the transaction of a stalled process.",
+    "tcp": "Seconds without a response of the database's machine until a connection fails.",
 }
 """The help of each member of `Timeouts`."""
 
@@ -134,37 +134,37 @@ _TREECLAIM = (
     cfg.StrOpt(
         "admin_listen",
         default="127.0.0.1:8779",
-        help="Address and port for liveness, readiness and metrics; empty for none. Nobody is "
-        "asked for a token there, so it should not be reachable for everybody.",
+        help="Address and port for liveness, readiness and metrics; empty for none. They require "
+        "no token, so restrict access to the address.",
     ),
     cfg.StrOpt(
         "metrics_of_resources",
         default="none",
         choices=("none", "cloud"),
-        help="Whether the metrics have capacity and usage by resource class. The admin listener has "
-        "the inventory in memory then, as each worker has.",
+        help="Whether the metrics have capacity and usage by resource class. The admin listener "
+        "then needs a copy of the inventory in memory, like each worker.",
     ),
     cfg.ListOpt(
         "metrics_of_aggregates",
         default=[],
-        help="Uuids of aggregates, at most 500, of which the metrics of resources tell too.",
+        help="UUIDs of at most 500 aggregates, for which the metrics of resources have separate sums.",
     ),
     cfg.StrOpt(
         "metrics_of_flavors",
-        help='A JSON file with {"requests": {NAME: QUERY, ...}}, as POST /treeclaim/capacity takes '
-        "them: the metrics of resources tell how many of each fit. Read again on SIGHUP.",
+        help='A JSON file with {"requests": {NAME: QUERY, ...}}, as for POST /treeclaim/capacity. The '
+        "metrics of resources report how many of each request fit. SIGHUP reloads the file.",
     ),
     cfg.IntOpt(
         "max_body_bytes",
         default=16 * 1024 * 1024,
         min=1024,
-        help="Longest body of a request; a longer one is refused unread, with 413.",
+        help="Most bytes in the body of a request; a longer one is rejected unread with 413.",
     ),
     cfg.IntOpt(
         "max_request_groups",
         default=512,
         min=1,
-        help="Most request groups in one question for candidates.",
+        help="Most request groups in a query for candidates.",
     ),
     cfg.IntOpt(
         "max_placing_consumers",
@@ -182,88 +182,88 @@ _TREECLAIM = (
         "server_threads",
         default=4,
         min=1,
-        help="Threads in which the WSGI server runs the requests of a process, so that they are "
-        "not all taken by what waits. The command serve, uWSGI and mod_wsgi report their number, which has precedence.",
+        help="Threads of the WSGI server in each process; requests that wait never occupy all of "
+        "them. The numbers of `treeclaim serve`, uWSGI and mod_wsgi are known and take precedence.",
     ),
     cfg.FloatOpt(
         "search_seconds",
         default=30.0,
         min=0.0,
-        help="Seconds after which a search for candidates is given up, with 400; 0 for never.",
+        help="Seconds after which a search for candidates fails with 400; 0 for no limit.",
     ),
     cfg.IntOpt(
         "search_megabytes",
         default=128,
         min=1,
-        help="Memory that a search for candidates may hold before it is given up, with 400.",
+        help="Megabytes of memory above which a search for candidates fails with 400.",
     ),
     cfg.FloatOpt(
         "plan_seconds",
         default=30.0,
         min=0.1,
-        help="Seconds after which a plan (survival, moves) is answered with the best found so far.",
+        help="Seconds after which a plan (survival, moves) returns the best result so far.",
     ),
     cfg.FloatOpt(
         "header_seconds",
         default=10.0,
         min=0.1,
-        help="Seconds from a connection's opening, or a request's first byte, until all its "
-        "headers must have come; of `treeclaim serve`, as the options up to max_waiting_requests.",
+        help="Most seconds from the opening of a connection, or the first byte of a request, to the end "
+        "of its headers. Only `treeclaim serve` uses this and the options up to max_waiting_requests.",
     ),
     cfg.FloatOpt(
         "body_seconds",
         default=60.0,
         min=0.1,
-        help="Seconds from the headers of a request until its whole body must have come.",
+        help="Most seconds from the headers of a request to the end of its body.",
     ),
     cfg.FloatOpt(
         "answer_seconds",
         default=30.0,
         min=0.1,
-        help="In each such time a client must take 16 KiB of its answer, or the rest.",
+        help="Seconds in which a client must read the next 16 KiB of its response, or the remainder.",
     ),
     cfg.FloatOpt(
         "keep_alive_seconds",
         default=75.0,
         min=1.0,
-        help="Seconds for which a connection is kept open without a request.",
+        help="Seconds after which an idle connection is closed.",
     ),
     cfg.IntOpt(
         "max_connections",
         default=4096,
         min=1,
-        help="Most connections of a worker; a further one closes the one that was silent for "
+        help="Most connections of a worker; a further one closes the connection that is idle for "
         "longest.",
     ),
     cfg.IntOpt(
         "max_waiting_requests",
         default=1000,
         min=1,
-        help="Most requests that wait for a thread of a worker; further ones are refused with 503.",
+        help="Most requests that wait for a thread of a worker; further ones are rejected with 503.",
     ),
     cfg.IntOpt(
         "max_watchers",
         default=1000,
         min=0,
         help="Most connections of a worker that watch changes, and at most three quarters of all; "
-        "further ones are refused with 503.",
+        "further ones are rejected with 503.",
     ),
     cfg.FloatOpt(
         "watch_seconds",
         default=3600.0,
         min=1.0,
-        help="Seconds after which a stream of events ends, so that the token is judged again.",
+        help="Seconds after which a stream of events ends; a new one validates the token again.",
     ),
     cfg.BoolOpt(
         "pages",
         sample_default="true under `treeclaim serve`, false under other servers",
-        help="Whether the pages for people are served at /ui/.",
+        help="Whether to serve the web pages at /ui/.",
     ),
     cfg.BoolOpt(
         "tracing",
         default=False,
-        help="Send OpenTelemetry traces; needs the extra 'tracing'. Where they go is said by the "
-        "OTEL_* environment variables of OpenTelemetry.",
+        help="Send OpenTelemetry traces; requires the extra 'tracing'. The OTEL_* environment variables "
+        "of OpenTelemetry set their destination.",
     ),
 )
 GROUPS: Mapping[str | None, Sequence[cfg.Opt]] = {
