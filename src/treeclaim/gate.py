@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fair, bounded semaphore: threads wait in order of arrival, for a bounded time.
+"""A fair, bounded semaphore: threads enter in the order of their arrival, and wait for a bounded time.
 
-A thread that arrives at the right moment acquires one of Python's locks before those that wait, and a semaphore
-does not report the number of waiting threads. Threads enter a gate in the order of their arrival.
+Python's locks may admit a new thread before a waiting one, and its semaphores do not count the waiting threads.
 """
 
 import sys
@@ -14,18 +13,17 @@ from contextlib import contextmanager
 
 from treeclaim.model.errors import OverloadedError
 
-_LOOK_SECONDS = 0.1
-"""Interval at which a waiting request checks its deadline and client: too short for people to notice, and no load
-even for a hundred waiting threads."""
+_CHECK_SECONDS = 0.1
+"""Interval at which a waiting thread calls `should_stop`: too short for people to notice, and no load for a hundred
+threads."""
 
 _SWITCH_SECONDS = 0.0005
-"""Seconds for which a computing thread delays a woken thread: less than the duration of a search. With Python's
-default of 5 ms, eight searches that wait for each other lose 40 ms while one thread compiles a statement
-(decision 0013)."""
+"""Seconds for which a computing thread delays a woken thread. With Python's default of 5 ms, eight searches in turn lose
+40 ms while one thread compiles a statement (decision 0013)."""
 
 
 def shorten_switch_interval() -> None:
-    """Reduce the delay of woken threads while another thread computes."""
+    """Shorten the delay of a woken thread by a computing thread."""
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
@@ -46,23 +44,20 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """Return the number of waiting threads."""
+        """Number of waiting threads."""
         return len(self._queue)
 
     @property
     def inside(self) -> int:
-        """Return the number of threads inside."""
+        """Number of threads inside."""
         return self._inside
 
     def acquire(self, seconds: float, should_stop: Callable[[], bool] | None = None) -> bool:
-        """Enter, waiting if necessary.
+        """Enter, and return whether the caller is inside; it must then `release`.
 
         Args:
             seconds: The longest wait.
             should_stop: Called about ten times a second; True ends the wait.
-
-        Returns:
-            Whether the caller is inside; it must then `release`.
         """
         with self._guard:
             if self._inside < self.most and not self._queue:
@@ -77,7 +72,7 @@ class Gate:
         end = time.monotonic() + seconds
         try:
             while (remaining_seconds := end - time.monotonic()) > 0:
-                if turn.acquire(timeout=min(remaining_seconds, _LOOK_SECONDS)):
+                if turn.acquire(timeout=min(remaining_seconds, _CHECK_SECONDS)):
                     return True
                 if should_stop is not None and should_stop():
                     break
@@ -88,7 +83,7 @@ class Gate:
         return self._withdraw(turn)
 
     def _withdraw(self, turn: threading.Lock) -> bool:
-        """Leave the queue; return True if the turn had come meanwhile."""
+        """Leave the queue; return True if the thread was admitted meanwhile."""
         with self._guard:
             if turn in self._queue:
                 self._queue.remove(turn)
@@ -104,14 +99,14 @@ class Gate:
                 self._inside -= 1
 
     @contextmanager
-    def held(self, seconds: float, what: str = "service") -> Iterator[None]:
-        """Hold a place for the duration of a block.
+    def held(self, seconds: float, resource: str = "service") -> Iterator[None]:
+        """Stay inside for the duration of a block.
 
         Raises:
-            OverloadedError: if no place became free in time.
+            OverloadedError: if the wait timed out; it names the `resource`.
         """
         if not self.acquire(seconds):
-            raise OverloadedError(what)
+            raise OverloadedError(resource)
         try:
             yield
         finally:

@@ -97,7 +97,7 @@ class Replica:
             OverloadedError: if waiting for the turn timed out.
         """
         began = monotonic()
-        with self.turn.held(LONGEST_WAIT, what=_INVENTORY):
+        with self.turn.held(LONGEST_WAIT, resource=_INVENTORY):
             self.follower.catch_up(began)
             yield self.follower.forest
 
@@ -121,7 +121,7 @@ class Replica:
         is_first = True
 
         def acquire_turn() -> None:
-            turn.enter_context(self.turn.held(LONGEST_WAIT, what=_INVENTORY))
+            turn.enter_context(self.turn.held(LONGEST_WAIT, resource=_INVENTORY))
 
         def read(transaction: ReadTransaction) -> Result:
             nonlocal is_first

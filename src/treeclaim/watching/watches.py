@@ -207,7 +207,7 @@ class Hub:
             StoreUnavailableError: if the database does not respond.
             OverloadedError: if the running poll did not end in time.
         """
-        with self._feed.held(_LONGEST_WAIT, what="change feed"):
+        with self._feed.held(_LONGEST_WAIT, resource="change feed"):
             if self._cursor is None:
                 self._cursor = self._store.cursor()
                 self.log = self.log.at(write_cursor(self._cursor))
@@ -226,7 +226,7 @@ class Hub:
         # The store logs outages; a later poll reads the missed changes.
         with (
             suppress(StoreUnavailableError, OverloadedError),
-            self._feed.held(_LONGEST_WAIT, what="change feed"),
+            self._feed.held(_LONGEST_WAIT, resource="change feed"),
         ):
             if self._watches:
                 self._poll()

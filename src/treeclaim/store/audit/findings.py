@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All kinds of findings (contract page 99, section 5), as a table of queries and some functions."""
+"""The queries and functions that find inconsistent rows, by kind of finding."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -24,17 +24,17 @@ from treeclaim.store.reading.inventories import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS
 
 ToleratedKeys = Callable[[Sequence[str], Mapping[str, int]], frozenset[str]]
-"""Returns the keys that a kept request tolerates, given the units of its consumer by class: none for an
-invalid request (contract page 100, section 4)."""
+"""Returns the condition keys that a kept request tolerates, given the units of its consumer by class.
 
-PARTS = {str(table.name): table for table in ROWS_OF_PROVIDERS}
-"""Tables with rows of providers, by name."""
+An invalid request tolerates none (contract page 100, section 4)."""
 
-_LATE = timedelta(minutes=1)
-"""Time after its end from which an existing hold is a finding."""
+PROVIDER_TABLES = {str(table.name): table for table in ROWS_OF_PROVIDERS}
+
+_EXPIRY_MARGIN = timedelta(minutes=1)
+"""An existing hold is a finding if its end is longer ago."""
 
 Item = Mapping[str, Any]
-"""A finding, as in the response."""
+"""A finding in the form of the response."""
 
 _MEMBERS = """
 (
@@ -44,7 +44,7 @@ _MEMBERS = """
     LEFT JOIN resource_providers root ON root.id = p.root_provider_id
 ) members
 """
-"""All providers with their stored root; a provider without an existing root is its own root."""
+"""All providers with their stored roots; a provider without an existing root is its own root."""
 
 _DOWN = """
 down (id, top) AS (
@@ -53,29 +53,29 @@ down (id, top) AS (
     JOIN resource_providers p ON p.parent_provider_id = down.id
 )
 """
-"""The providers below a provider without a parent, each with this topmost ancestor."""
+"""All providers below a provider without a parent, each with this topmost ancestor."""
 
 _ALLOCATION_COLUMNS = "allocations.consumer_id, p.uuid, c.name, allocations.used"
 _ON_PROVIDER = """
 JOIN resource_providers p ON p.id = allocations.resource_provider_id
 LEFT JOIN resource_classes c ON c.id = allocations.resource_class_id
 """
-_OF_INVENTORY = """
+_INVENTORY = """
 inventories ON inventories.resource_provider_id = allocations.resource_provider_id
 AND inventories.resource_class_id = allocations.resource_class_id
 """
 _ALLOCATION = ("consumer", "provider", "resource_class", "used")
-_ROWS_OF_NOTHING = " UNION ALL ".join(
+_ROWS_WITHOUT_PROVIDER = " UNION ALL ".join(
     f"SELECT DISTINCT '{name}', resource_provider_id, {position} AS part FROM {name} WHERE NOT EXISTS "
     f"(SELECT 1 FROM resource_providers WHERE id = {name}.resource_provider_id)"
-    for position, name in enumerate(PARTS)
+    for position, name in enumerate(PROVIDER_TABLES)
 )
 
 _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     FindingKind.AGAINST_UNITS: (
         # Units do not apply to holds.
         f"""
-        SELECT {_ALLOCATION_COLUMNS} FROM allocations {_ON_PROVIDER} JOIN {_OF_INVENTORY}
+        SELECT {_ALLOCATION_COLUMNS} FROM allocations {_ON_PROVIDER} JOIN {_INVENTORY}
         WHERE allocations.consumer_id NOT IN ({EXISTING_HOLDS}) AND (
             allocations.used < min_unit OR allocations.used > max_unit
             OR allocations.used % step_size <> 0
@@ -86,13 +86,13 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     ),
     FindingKind.WITHOUT_INVENTORY: (
         f"""
-        SELECT {_ALLOCATION_COLUMNS} FROM allocations {_ON_PROVIDER} LEFT JOIN {_OF_INVENTORY}
+        SELECT {_ALLOCATION_COLUMNS} FROM allocations {_ON_PROVIDER} LEFT JOIN {_INVENTORY}
         WHERE inventories.id IS NULL ORDER BY allocations.id
         """,
         _ALLOCATION,
     ),
     FindingKind.WITHOUT_PROVIDER: (
-        f"{_ROWS_OF_NOTHING} ORDER BY part, resource_provider_id",
+        f"{_ROWS_WITHOUT_PROVIDER} ORDER BY part, resource_provider_id",
         ("table", "provider_id"),
     ),
     FindingKind.WITHOUT_CONSUMER: (
@@ -118,7 +118,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         ("provider",),
     ),
     FindingKind.BROKEN_PARENT: (
-        # UNION without ALL: in a cycle, the recursion ends. PostgreSQL executes NOT IN again for each row.
+        # UNION without ALL ends the recursion in a cycle. PostgreSQL would execute NOT IN again for each row.
         f"""
         WITH RECURSIVE {_DOWN}, up (below, above) AS (
             SELECT id, parent_provider_id FROM resource_providers p
@@ -257,11 +257,11 @@ def load_findings(
     tolerated_keys: ToleratedKeys,
     living: Living | None = None,
 ) -> dict[FindingKind, Findings]:
-    """Load the findings of some kinds, in the order of the kinds; `ORPHANED` needs `living`."""
-    # The queries read all rows.
+    """Load the findings of some kinds, in the order of the kinds; skip `ORPHANED` without `living`."""
+    # The queries scan whole tables.
     transaction.extend_timeouts()
     findings = {
-        kind: _load(transaction, *_QUERIES[kind], limit) for kind in kinds if kind in _QUERIES
+        kind: _run_query(transaction, *_QUERIES[kind], limit) for kind in kinds if kind in _QUERIES
     }
     for kind, find in _FINDERS.items():
         if kind in kinds:
@@ -273,14 +273,16 @@ def load_findings(
     return {kind: findings[kind] for kind in kinds if kind in findings}
 
 
-def _load(transaction: ReadTransaction, sql: str, names: Sequence[str], limit: int) -> Findings:
-    """Count the rows of a query, and load the first of them."""
-    values = {"late": transaction.now - _LATE} if ":late" in sql else {}
-    number = int(transaction.scalar(f"SELECT COUNT(*) FROM ({sql}) findings", **values))
-    rows = transaction.rows(f"{sql} LIMIT :most", most=limit, **values) if number else ()
+def _run_query(
+    transaction: ReadTransaction, sql: str, names: Sequence[str], limit: int
+) -> Findings:
+    """Count the rows of a query, and load the first `limit` rows."""
+    values = {"late": transaction.now - _EXPIRY_MARGIN} if ":late" in sql else {}
+    count = int(transaction.scalar(f"SELECT COUNT(*) FROM ({sql}) findings", **values))
+    rows = transaction.rows(f"{sql} LIMIT :most", most=limit, **values) if count else ()
     # The sum of integers is a decimal on some databases.
     return Findings(
-        number,
+        count,
         [
             {
                 name: int(value) if isinstance(value, Decimal) else value
@@ -292,7 +294,6 @@ def _load(transaction: ReadTransaction, sql: str, names: Sequence[str], limit: i
 
 
 def _find_overuse(transaction: ReadTransaction) -> Iterator[Item]:
-    """Yield inventories with more usage than capacity."""
     for uuid, name, used, *amounts in transaction.each(_USED_INVENTORIES):
         capacity = max(Inventory(*amounts).whole_capacity, 0)
         if used > capacity:
@@ -305,7 +306,10 @@ def _find_overuse(transaction: ReadTransaction) -> Iterator[Item]:
 
 
 def _find_split_consumers(transaction: ReadTransaction) -> Iterator[Item]:
-    """Yield consumers in several trees; sharing providers count only if all providers are (page 98)."""
+    """Yield consumers with allocations in several trees.
+
+    Sharing providers count only for a consumer of sharing providers alone (contract page 98).
+    """
     for consumer, rows in groupby(transaction.each(_IN_MANY_TREES), itemgetter(0)):
         members = list(rows)
         counted = [member for member in members if not member.is_sharing] or members
@@ -315,19 +319,19 @@ def _find_split_consumers(transaction: ReadTransaction) -> Iterator[Item]:
 
 
 def _find_same_hosts(transaction: ReadTransaction) -> Iterator[Item]:
-    """Yield roots with equal names, ignoring case and a domain after the shorter name."""
+    """Yield groups of roots that name the same host: equal without case and domain."""
     roots = [(row, (row.name or "").lower()) for row in transaction.each(_ROOTS)]
     all_names = {name for _, name in roots}
     hosts: dict[str, list[Any]] = defaultdict(list)
     for row, name in roots:
-        hosts[_host(name, all_names)].append(row)
+        hosts[_find_host_name(name, all_names)].append(row)
     for _, rows in sorted(hosts.items()):
         if len(rows) > 1:
             yield {"root_providers": list(map(_show_root, rows))}
 
 
-def _host(name: str, all_names: Collection[str]) -> str:
-    """Return the shortest existing name that equals this name without its domain or a part of it."""
+def _find_host_name(name: str, all_names: Collection[str]) -> str:
+    """Return the shortest of all names that, followed by a dot, begins this name; else the name."""
     end = name.find(".", 1)
     while end > 0:
         if name[:end] in all_names:
@@ -345,13 +349,13 @@ _FINDERS: Mapping[FindingKind, Callable[[ReadTransaction], Iterator[Item]]] = {
     FindingKind.IN_MANY_TREES: _find_split_consumers,
     FindingKind.SAME_HOST: _find_same_hosts,
 }
-"""The kinds that one query does not find."""
+"""The kinds that need more than one query."""
 
 
 def _find_leaving(
     transaction: ReadTransaction, limit: int, tolerated_keys: ToleratedKeys
 ) -> Findings:
-    """Find consumers with allocations under a condition `leave` that they do not tolerate."""
+    """Find the consumers that a condition with the effect `leave` applies to, and that do not tolerate it."""
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
     tolerated = _load_tolerated_keys(
         transaction, sorted({row.consumer for row in rows}), tolerated_keys
@@ -381,15 +385,15 @@ def _load_tolerated_keys(
 
 
 def find_orphans(transaction: ReadTransaction, limit: int, living: Living) -> Findings:
-    """Find unlisted consumers of listed types, without a new allocation for some time."""
-    before = transaction.now - timedelta(seconds=living.older_than)
+    """Find unlisted consumers of listed types whose newest allocation is older than `living.older_than`."""
+    oldest = transaction.now - timedelta(seconds=living.older_than)
     orphans = []
     for row in transaction.each(_HOLDERS):
-        listed = living.uuids.get(row.type or UNKNOWN_TYPE)
-        if listed is None or row.uuid in listed:
+        living_uuids = living.uuids.get(row.type or UNKNOWN_TYPE)
+        if living_uuids is None or row.uuid in living_uuids:
             continue
-        # Old records have no time.
+        # Old rows have no time.
         newest = as_datetime(row.newest)
-        if newest is None or newest < before:
+        if newest is None or newest < oldest:
             orphans.append({"consumer": row.uuid, "consumer_generation": row.generation})
     return Findings.of(orphans, limit)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repairs of findings with a unique solution (contract page 99, section 5).
 
-Each repair is a transaction. It acquires the locks of all writers of these rows, checks that the finding
-still exists, and then writes. A concurrent writer therefore runs before or after it, never in between.
+Each repair is one transaction. It acquires the locks that other writers of these rows acquire, checks that the
+finding still exists, and writes.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.audit import FindingKind, RepairOutcome, RepairResult
 from treeclaim.model.timing import WAIT, Stages
-from treeclaim.store.audit.findings import PARTS
+from treeclaim.store.audit.findings import PROVIDER_TABLES
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -30,7 +30,7 @@ _GONE = RepairOutcome(RepairResult.GONE)
 
 _PROVIDER = "SELECT id, uuid, parent_provider_id, root_provider_id FROM resource_providers"
 _BY_ID = f"{_PROVIDER} WHERE id = :provider_id"
-_DELETE_PARTS = """
+_DELETE_ROWS = """
 DELETE FROM {table} WHERE resource_provider_id = :provider_id
 AND NOT EXISTS (SELECT 1 FROM resource_providers WHERE id = :provider_id)
 """
@@ -45,7 +45,7 @@ _DELETE_AGGREGATE = "DELETE FROM placement_aggregates WHERE id = :aggregate_id"
 
 
 class _DryRunError(Exception):
-    """Rolls a dry run back, with its outcome."""
+    """Rolls back a dry run, and carries its outcome."""
 
     def __init__(self, outcome: RepairOutcome) -> None:
         super().__init__()
@@ -61,10 +61,15 @@ def repair(
     until: float,
     dry_run: bool = False,
 ) -> RepairOutcome:
-    """Repair one finding of a `REPAIRABLE` kind, as an audit lists it, in one transaction.
+    """Repair one finding of a `REPAIRABLE` kind in one transaction.
 
-    Records that are created get the `owner`: project and user. No statement begins after `until`, on the
-    monotonic clock. With `dry_run` the repair is rolled back, and only its outcome returned.
+    Args:
+        store: The database.
+        kind: The kind of the finding.
+        item: The finding, as in the audit's response.
+        owner: Project and user of the records that the repair creates.
+        until: Time of the monotonic clock after which no statement begins.
+        dry_run: Roll the repair back, and return only its outcome.
 
     Raises:
         StoreUnavailableError: as `Store.write`.
@@ -81,18 +86,20 @@ def repair(
 
     try:
         return store.write_until(until, Stages(WAIT), operation)
-    except _DryRunError as undone:
-        return undone.outcome
+    except _DryRunError as dry_run_error:
+        return dry_run_error.outcome
     except ConcurrentChangeError:
-        # The response must also report the earlier repairs of the same call.
-        return RepairOutcome(RepairResult.REFUSED, "Others write there all the time. Try again.")
+        # Not raised: the response must also report the earlier repairs of the same call.
+        return RepairOutcome(
+            RepairResult.REFUSED, "Concurrent writes prevented the repair. Try again."
+        )
 
 
 def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     provider_id = int(item["provider_id"])
     if transaction.row(_BY_ID, provider_id=provider_id) is not None:
         return _GONE
-    delete = _DELETE_PARTS.format(table=PARTS[item["table"]].name)
+    delete = _DELETE_ROWS.format(table=PROVIDER_TABLES[item["table"]].name)
     if not transaction.execute(delete, provider_id=provider_id).rowcount:
         return _GONE
     transaction.touch_providers([provider_id])
@@ -129,7 +136,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
         return _GONE
     path = _load_path(transaction, row.id)
     roots = {root for _, root in path.values() if root is not None}
-    # Writes that change the shape of a tree lock its root, and the provider that they move.
+    # A write that changes the shape of a tree locks its root and the moved provider.
     lock_providers(transaction, (), path.keys() | roots)
     if _load_path(transaction, row.id) != path:
         raise RetryTransactionError
@@ -147,15 +154,15 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
 def _load_path(
     transaction: ReadTransaction, provider_id: int
 ) -> dict[int, tuple[int | None, int | None]]:
-    """Return parent and root of a provider and of each existing ancestor, by id, in the order of the path."""
+    """Return the parent and root of a provider and of its existing ancestors, by id, from the provider upwards."""
     links_by_id: dict[int, tuple[int | None, int | None]] = {}
-    at: int | None = provider_id
-    while at is not None and at not in links_by_id:
-        row = transaction.row(_BY_ID, provider_id=at)
+    next_id: int | None = provider_id
+    while next_id is not None and next_id not in links_by_id:
+        row = transaction.row(_BY_ID, provider_id=next_id)
         if row is None:
             break
-        links_by_id[at] = (row.parent_provider_id, row.root_provider_id)
-        at = row.parent_provider_id
+        links_by_id[next_id] = (row.parent_provider_id, row.root_provider_id)
+        next_id = row.parent_provider_id
     return links_by_id
 
 

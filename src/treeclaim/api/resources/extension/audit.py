@@ -30,7 +30,7 @@ from treeclaim.model.extension.audit import (
 )
 from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.provider import MAXIMUM_INTEGER
-from treeclaim.store.audit.findings import PARTS, load_findings
+from treeclaim.store.audit.findings import PROVIDER_TABLES, load_findings
 from treeclaim.store.audit.repairs import repair
 
 MOST_REPAIRS = 1_000
@@ -81,7 +81,10 @@ _ITEMS: Mapping[tuple[FindingKind, ...], Mapping[str, Any]] = {
     (FindingKind.WITHOUT_PROVIDER,): {
         "table": Annotated[
             str,
-            Field(pattern=f"^({'|'.join(PARTS)})$", json_schema_extra={"enum": list(PARTS)}),
+            Field(
+                pattern=f"^({'|'.join(PROVIDER_TABLES)})$",
+                json_schema_extra={"enum": list(PROVIDER_TABLES)},
+            ),
         ],
         "provider_id": Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)],
     },
@@ -223,7 +226,7 @@ def _find(
     call: Call, kinds: Sequence[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
     tolerated = partial(tolerated_keys, call)
-    with _ONE_AT_A_TIME.held(0, what="audit"):
+    with _ONE_AT_A_TIME.held(0, resource="audit"):
         by_kind = call.services.store.read(load_findings, kinds, limit, tolerated, living)
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
