@@ -140,7 +140,7 @@ def look_at_inventories(store, columns, count, providers):
             f"FROM {count}"
         )
     wanted = {"provider_ids": list(providers), "class_ids": [0, 1, 2]}
-    return compile_text(INVENTORIES).ready(store.engine.dialect, wanted)
+    return compile_text(INVENTORIES).bind(store.engine.dialect, wanted)
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def with_length(items, length):
 def execute(store, statement, values):
     """Return the rows of a query and the number of changed rows; the transaction is rolled back."""
     with store.engine.connect() as connection, connection.begin() as transaction:
-        rows, changed = send(connection, statement.ready(connection.dialect, values))
+        rows, changed = send(connection, statement.bind(connection.dialect, values))
         transaction.rollback()
     return sorted(map(str, rows)), changed
 

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements, which are translated to the SQL of a database once.
+"""Statements in portable SQL, translated once to the SQL of each kind of database.
 
-SQLAlchemy's execution of a statement of a claim would cost more than the database's work. A
-`CompiledStatement` has one SQL text for each kind of database, with named parameters. A list is a single
-parameter, so the text depends only on whether it has more than one value: SQLite compares with a single
-value in half the time. Results have the values of the driver: times are text on SQLite, which `seconds`
-of `transactions.py` reads too.
+For a statement of a claim, SQLAlchemy's execution would cost more than the database's work. A list is one
+parameter. Results have the values of the driver: on SQLite, times are text.
 
-A statement is SQL of all databases, with parameters such as `:uuid`. `IN :uuids` takes a list, and
-`NOT (column IN :uuids)` a list that is not empty. `FOR UPDATE` and `FOR KEY SHARE` lock the returned rows.
-It may call these functions, whose SQL differs; the argument of the last two is a column:
+Portable SQL has these elements:
 
-- `JSON_ROW(...)`: the arguments as the text of a JSON array;
-- `JSON_COLUMN(...)`: an aggregate, the values of a column as the text of a JSON array;
-- `PLAIN(...)`: a text without its collation and in UTF-8. Tables of an old database have the default collation of
-  the server at their creation. MariaDB refuses such columns in one UNION (error 1271) or one array, and copies the
-  bytes of a column in latin1 into JSON that it declares to be UTF-8;
-- `EXACT(...)`: a floating-point number with all its digits; a cast of SQLite, or JSON, would keep fifteen.
+- `:uuid` is a parameter. `IN :uuids` takes a list; `NOT (column IN :uuids)` takes a non-empty list.
+- `FOR UPDATE` and `FOR KEY SHARE` lock the returned rows.
+- `JSON_ROW(...)` returns its arguments as the text of a JSON array.
+- `JSON_COLUMN(...)` aggregates a column into the text of a JSON array.
+- `PLAIN(column)` returns text in UTF-8 without its collation. The columns of an old database on MariaDB have
+  various character sets. MariaDB refuses to mix them in one UNION (error 1271) or one array, and copies the bytes
+  of a column in latin1 into JSON that it declares to be UTF-8.
+- `EXACT(column)` returns a floating-point number with all its digits; a cast on SQLite, or JSON, keeps fifteen.
 """
 
 import json
@@ -35,11 +32,11 @@ from treeclaim.store.database.driver import DriverStatement
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
 
-_MOST_TEXTS = 1000
-"""Cached statements, of some kilobytes each. There are some hundred, and more with each combination of filters."""
+_MAX_CACHED = 1000
+"""Cached statements of some kilobytes each: some hundred, multiplied by combinations of filters."""
 
 _LOCKS = (" FOR UPDATE", " FOR KEY SHARE")
-"""The ends of queries that lock the rows they return, as PostgreSQL writes them."""
+"""Locking clauses, as PostgreSQL writes them."""
 
 _FUNCTIONS = (
     r"\bJSON_ROW\b",
@@ -50,11 +47,11 @@ _FUNCTIONS = (
 
 
 class CompiledStatement:
-    """A statement that caches its SQL after the first execution; thread-safe.
+    """A statement that caches its translations; thread-safe.
 
     Args:
-        sql: The SQL; None for an INSERT into all named columns of a table.
-        table: The table of an INSERT.
+        sql: Portable SQL; None for an INSERT of the bound values.
+        table: The table of such an INSERT.
     """
 
     def __init__(self, sql: str | None, table: sa.Table | None = None) -> None:
@@ -62,13 +59,13 @@ class CompiledStatement:
         self._table = table
         self._forms: dict[tuple[object, ...], _Form] = {}
 
-    def ready(self, dialect: Dialect, values: Values) -> DriverStatement:
-        """Return the statement with these values, in the form of the driver."""
+    def bind(self, dialect: Dialect, values: Values) -> DriverStatement:
+        """Return the driver's statement with these values."""
         form = self._form_for(dialect, values)
         return DriverStatement(form.sql, form.bind(values), form.rows, is_locking=form.is_locking)
 
-    def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
-        """Return the statement for one execution with each set of values."""
+    def bind_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
+        """Return the driver's statement that executes once with each set of values."""
         form = self._form_for(dialect, sets[0])
         rows = [form.bind(values) for values in sets]
         if len(rows) == 1:
@@ -79,8 +76,11 @@ class CompiledStatement:
         return DriverStatement(form.sql, rows, is_many=True)
 
     def _form_for(self, dialect: Dialect, values: Values) -> "_Form":
-        lists = [isinstance(value, list | tuple) and len(value) > 1 for value in values.values()]
-        key = (dialect.name, *values, *lists)
+        # SQLite compares with a single value in half the time of a list.
+        are_long = [
+            isinstance(value, list | tuple) and len(value) > 1 for value in values.values()
+        ]
+        key = (dialect.name, *values, *are_long)
         form = self._forms.get(key)
         if form is None:
             form = self._forms[key] = self._compile(dialect, values)
@@ -98,14 +98,14 @@ class CompiledStatement:
         return _translate(sql or "", array_sql, _STYLES[dialect.name], values)
 
 
-@lru_cache(_MOST_TEXTS)
+@lru_cache(_MAX_CACHED)
 def compile_text(sql: str) -> CompiledStatement:
-    """Return the statement of SQL."""
+    """Return the statement of portable SQL."""
     return CompiledStatement(sql)
 
 
 def compile_insert(table: sa.Table) -> CompiledStatement:
-    """Return an INSERT of the named values of a row."""
+    """Return an INSERT into the columns that the bound values name."""
     return CompiledStatement(None, table)
 
 
@@ -116,15 +116,15 @@ def _make_arrays(table: sa.Table, dialect: Dialect, names: Iterable[str]) -> str
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The parameters of a kind of database.
+    """The SQL of a kind of database.
 
     Attributes:
-        parameter: A named parameter, as the replacement of the name.
-        percent: A percent sign in SQL.
-        is_in: SQL for the comparison with a parameter that is a list.
+        parameter: A named parameter, as the replacement of a match of its name.
+        percent: An escaped percent sign.
+        is_in: The comparison with a list parameter.
         convert_list: Converts such a list for the driver.
-        locks: SQL for `_LOCKS`; SQLite has none, because it has one writer at a time.
-        functions: SQL for `_FUNCTIONS`.
+        locks: The clauses for `_LOCKS`; empty on SQLite, which has one writer at a time.
+        functions: The replacements for `_FUNCTIONS`.
     """
 
     parameter: str
@@ -152,7 +152,7 @@ _STYLES = {
         _LOCKS,
         ("json_build_array", "json_agg", r"\1", r"CAST(\1 AS TEXT)"),
     ),
-    # The drivers write the list into the SQL.
+    # These drivers write the list into the SQL.
     "mysql": _Style(
         r"%(\1)s",
         "%%",
@@ -171,15 +171,15 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The SQL of a statement for a driver and for names of values.
+    """The translation of a statement for a driver and names of values.
 
     Attributes:
-        sql: The SQL, with named parameters in the style of the driver.
+        sql: SQL in the parameter style of the driver.
         convert_list: As `_Style.convert_list`.
         rows: Fetches the rows of a cursor as named tuples.
-        array_sql: For an INSERT on PostgreSQL, SQL that inserts many rows from an array for each
-            parameter. The driver would send one statement for each row.
-        is_locking: Whether it is a query that locks the rows it returns.
+        array_sql: An INSERT on PostgreSQL that takes one array for each column; the driver would
+            send one statement for each row.
+        is_locking: Whether it is a query that locks the returned rows.
     """
 
     sql: str
@@ -189,13 +189,12 @@ class _Form:
     is_locking: bool
 
     def bind(self, values: Values) -> dict[str, Any]:
-        """Return the driver's parameters for these values."""
         bound = dict(values)
         for name, value in values.items():
             if isinstance(value, list | tuple):
-                # No value is equal to NULL.
-                only_item = value[0] if value else None
-                bound[name] = self.convert_list(value) if len(value) > 1 else only_item
+                # An empty list becomes NULL, which equals no value.
+                single = value[0] if value else None
+                bound[name] = self.convert_list(value) if len(value) > 1 else single
         return bound
 
 
@@ -222,7 +221,6 @@ def _make_fetch() -> Callable[[Any], list[Any]]:
         nonlocal make
         if make is None:
             names = [column[0] for column in cursor.description]
-            # The names are known only now.
             row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
             make = row._make
         return list(map(make, cursor.fetchall()))

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executes SQL by the driver's cursor, for the statements of claims and feed readers.
+"""Executes statements by the driver's cursor, with the events and errors of SQLAlchemy.
 
-SQLAlchemy creates an execution context and a result of a dozen objects for each statement, which
-cost more than the statements of a claim. The cursor of the driver executes here, with SQLAlchemy's
-events, and with its errors, which report a lost connection.
-
-Each statement is a round trip. PostgreSQL's pipeline mode sends several statements at once and then
-reads their results; the server executes them in order.
+SQLAlchemy's own execution creates a dozen objects for each statement, which costs more than the statements of
+a claim. PostgreSQL's pipeline mode sends several statements by one round trip.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,14 +16,13 @@ def _fetch_all(cursor: Any) -> list[Any]:
 
 
 class DriverStatement(NamedTuple):
-    """SQL with its parameters.
+    """SQL in the parameter style of a driver, with its parameters.
 
     Attributes:
-        sql: SQL in the parameter style of the driver.
-        parameters: The driver's parameters; a list of them if `is_many`.
+        parameters: The driver's parameters; a list of such sets if `is_many`.
         rows: Fetches the rows of a cursor.
-        is_many: Whether it is executed once for each of many sets of parameters.
-        is_locking: Whether it is a query that locks the rows it returns.
+        is_many: Whether it is executed once for each set of parameters.
+        is_locking: Whether it is a query that locks the returned rows.
     """
 
     sql: str
@@ -38,38 +33,39 @@ class DriverStatement(NamedTuple):
 
 
 class StatementResult(NamedTuple):
-    """The result of a statement: the rows of a query, and the number of changed rows."""
+    """The rows of a query, and the number of changed rows."""
 
     rows: list[Any]
     rowcount: int
 
 
 def can_pipeline(connection: Connection) -> bool:
-    """Return whether one round trip can send several statements; False if an event listens to each one."""
+    """Return whether one round trip can send several statements; an event for each statement prevents it."""
     dialect = connection.dialect
-    is_able = dialect.driver == "psycopg" and dialect.loaded_dbapi.Pipeline.is_supported()
-    return is_able and not connection.dispatch.before_cursor_execute
+    has_pipeline = dialect.driver == "psycopg" and dialect.loaded_dbapi.Pipeline.is_supported()
+    return has_pipeline and not connection.dispatch.before_cursor_execute
 
 
-def send(connection: Connection, ready: DriverStatement) -> StatementResult:
-    """Execute a statement, in a transaction or as a single query.
+def send(connection: Connection, statement: DriverStatement) -> StatementResult:
+    """Execute a statement.
 
     Raises:
         DBAPIError: if the database rejects it.
     """
     cursor = connection.connection.cursor()
-    for note in connection.dispatch.before_cursor_execute:
-        note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
+    event = (cursor, statement.sql, statement.parameters, None, statement.is_many)
+    for listener in connection.dispatch.before_cursor_execute:
+        listener(connection, *event)
     try:
-        if ready.is_many:
-            cursor.executemany(ready.sql, ready.parameters)
+        if statement.is_many:
+            cursor.executemany(statement.sql, statement.parameters)
         else:
-            _execute(connection, cursor, ready)
-        for note in connection.dispatch.after_cursor_execute:
-            note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
-        return _result(cursor, ready)
+            _execute(connection, cursor, statement)
+        for listener in connection.dispatch.after_cursor_execute:
+            listener(connection, *event)
+        return _fetch_result(cursor, statement)
     except BaseException as error:  # noqa: BLE001 - it is raised again
-        _fail(connection, cursor, ready, error)
+        _raise_wrapped(connection, cursor, statement, error)
 
 
 def send_together(
@@ -84,42 +80,48 @@ def send_together(
     cursors: list[Any] = []
     try:
         with driver.pipeline():
-            for ready in statements:
+            for statement in statements:
                 cursors.append(driver.cursor())
-                _execute(connection, cursors[-1], ready)
-        return [_result(cursor, ready) for cursor, ready in zip(cursors, statements, strict=True)]
+                _execute(connection, cursors[-1], statement)
+        return [
+            _fetch_result(cursor, statement)
+            for cursor, statement in zip(cursors, statements, strict=True)
+        ]
     except BaseException as error:  # noqa: BLE001 - it is raised again
         # The error belongs to the first statement without a result.
         done = sum(cursor.pgresult is not None for cursor in cursors)
         failed = min(done, len(statements) - 1)
-        _fail(connection, cursors[-1] if cursors else None, statements[failed], error)
+        cursor = cursors[-1] if cursors else None
+        _raise_wrapped(connection, cursor, statements[failed], error)
 
 
-def _execute(connection: Connection, cursor: Any, ready: DriverStatement) -> None:
-    """Execute, unless a listener does."""
+def _execute(connection: Connection, cursor: Any, statement: DriverStatement) -> None:
     for execute in connection.dialect.dispatch.do_execute:
-        if execute(cursor, ready.sql, ready.parameters, None):
+        if execute(cursor, statement.sql, statement.parameters, None):
+            # The listener has executed it.
             return
-    cursor.execute(ready.sql, ready.parameters)
+    cursor.execute(statement.sql, statement.parameters)
 
 
-def _result(cursor: Any, ready: DriverStatement) -> StatementResult:
-    rows = ready.rows(cursor) if cursor.description is not None else []
+def _fetch_result(cursor: Any, statement: DriverStatement) -> StatementResult:
+    rows = statement.rows(cursor) if cursor.description is not None else []
     result = StatementResult(rows, cursor.rowcount)
     cursor.close()
     return result
 
 
-def _fail(
-    connection: Connection, cursor: Any, ready: DriverStatement, error: BaseException
+def _raise_wrapped(
+    connection: Connection, cursor: Any, statement: DriverStatement, error: BaseException
 ) -> NoReturn:
     """Raise an error as SQLAlchemy does, which closes lost connections and calls its listeners.
 
-    The library has no public function for this. Without an execution context it wraps every error
-    as one of the database, so other exceptions are raised unchanged here.
+    SQLAlchemy has no public function for this. Without an execution context it wraps every exception
+    as an error of the database, so this function raises other exceptions unchanged.
     """
     if isinstance(error, Exception) and not isinstance(
         error, connection.dialect.loaded_dbapi.Error
     ):
         raise error
-    connection._handle_dbapi_exception(error, ready.sql, ready.parameters, cursor, None)  # noqa: SLF001
+    connection._handle_dbapi_exception(  # noqa: SLF001
+        error, statement.sql, statement.parameters, cursor, None
+    )

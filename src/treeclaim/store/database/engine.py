@@ -34,10 +34,10 @@ REFUSED = (
 
 
 def make_engine(settings: DatabaseSettings) -> Engine:
-    """Create the engine; it connects later.
+    """Create an engine without connecting.
 
     Raises:
-        ArgumentError: if the URL is invalid, or names another kind of database.
+        ArgumentError: if the URL is invalid, or names an unsupported kind of database.
         ImportError: if the driver is not installed.
     """
     url = with_driver(make_url(settings.url))
@@ -47,7 +47,7 @@ def make_engine(settings: DatabaseSettings) -> Engine:
         "pool_recycle": settings.connection_recycle_time,
         "pool_timeout": settings.pool_timeout or POOL_SECONDS,
         "echo": settings.connection_debug > 0,
-        # Parameters in an error text would be names of projects and users.
+        # Parameters would put names of projects and users into error texts.
         "hide_parameters": settings.connection_debug == 0,
         "execution_options": {TIMEOUTS_OPTION: settings.timeouts},
     }
@@ -71,10 +71,10 @@ def connected(engine: Engine) -> Iterator[Connection]:
     """Lend a connection for one transaction.
 
     Raises:
-        DBAPIError: as for any statement. This wraps two more errors as lost connections: errors of
-            the driver while SQLAlchemy sets the isolation level, and the error for a first
-            connection that is closed before SQLAlchemy has read the version of the server.
+        DBAPIError: as for any statement.
     """
+    # SQLAlchemy does not wrap errors of the driver while it sets the isolation level, nor the error for a
+    # first connection that is closed before it has read the version of the server.
     errors = engine.dialect.loaded_dbapi.Error
     try:
         connection = engine.connect()
@@ -83,17 +83,13 @@ def connected(engine: Engine) -> Iterator[Connection]:
     try:
         yield connection
     finally:
-        # A commit is not undone if the connection cannot be returned.
+        # Returning the connection may fail after a successful commit.
         with suppress(errors):
             connection.close()
 
 
 def open_autocommit(engine: Engine) -> Any:
-    """Open a connection of the driver for small queries, outside of the pool and in autocommit mode.
-
-    Raises:
-        The driver's own errors.
-    """
+    """Open a connection of the driver outside of the pool, in autocommit mode; raises the driver's errors."""
     try:
         pooled = engine.raw_connection()
     except DBAPIError as error:
@@ -105,16 +101,16 @@ def open_autocommit(engine: Engine) -> Any:
 
 
 def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
-    """Connect to the database, with the retries of `max_retries` and `retry_interval`.
+    """Connect to the database, and retry (options `max_retries` and `retry_interval`).
 
     Args:
-        engine: The engine of the database. For SQLite the first failure is final.
+        engine: The engine.
         attempts: Attempts after the first; -1 for no limit.
-        pause: Seconds between them.
+        pause: Seconds between two attempts.
 
     Raises:
-        StoreUnavailableError: if every attempt failed. A refusal of the user, password or database
-            is final: another attempt does not help.
+        StoreUnavailableError: if every attempt failed. A failure of SQLite, and a refusal of the user,
+            password or database, is final.
     """
     for attempt in count():
         try:
@@ -134,11 +130,10 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
 
 
 def make_read_only_engine(settings: DatabaseSettings) -> Engine:
-    """Create an engine that only reads; its connections do not create a file of SQLite.
+    """Create an engine for reading that does not create a missing file of SQLite.
 
     Raises:
-        SQLAlchemyError: if the URL is not one of a database.
-        ImportError: if its driver is not installed.
+        ArgumentError, ImportError: as `make_engine`.
     """
     url = with_driver(make_url(settings.url))
     if url.get_backend_name() == "sqlite":
@@ -148,7 +143,7 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
 
 
 def with_driver(url: URL) -> URL:
-    """Add the default driver to a URL without one; use one dialect for MariaDB and MySQL."""
+    """Add the default driver to a URL without a driver; map MariaDB to SQLAlchemy's dialect for MySQL."""
     drivers: Mapping[str, str] = {
         "mysql": "mysql+pymysql",
         "mariadb": "mysql+pymysql",
@@ -161,7 +156,7 @@ def with_driver(url: URL) -> URL:
 
 
 def describe_engine_error(error: Exception) -> str:
-    """Return an error of `make_engine` as a sentence."""
+    """Return the text for an error of `make_engine`."""
     if isinstance(error, ImportError):
         return f"the driver is not installed: {error}"
     text = str(error).splitlines()[0]

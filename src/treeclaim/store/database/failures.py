@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class DeadlineError(Exception):
-    """The deadline of a transaction has passed; no further statement of it begins."""
+    """The deadline of a transaction has passed, so it begins no further statement."""
 
 
 class UnknownOutcomeError(Exception):
@@ -28,32 +28,29 @@ class UnknownOutcomeError(Exception):
 
 TransactionFailure = SQLAlchemyError | DeadlineError | UnknownOutcomeError
 TRANSACTION_FAILURES = (SQLAlchemyError, DeadlineError, UnknownOutcomeError)
-"""The errors of a transaction that the database, and not the operation, has caused."""
+"""Errors of a transaction that the database causes, not the operation."""
 
 
 class Failure(Enum):
-    """The kinds of failures; the value is the text for clients.
+    """Kinds of failures; the value is the text for clients, because a driver's text names hosts and users."""
 
-    No text of a driver reaches a client: it names hosts, users and statements.
-    """
-
-    CONFLICT = "Others changed the same data at the same time."
+    CONFLICT = "Another transaction changed the same data at the same time."
     LOST = "The connection to the database was lost. Try again."
-    LOCK_TIMEOUT = "Another transaction holds what this request needs. Try again."
+    LOCK_TIMEOUT = "Another transaction holds a lock that this request needs. Try again."
     STATEMENT_TIMEOUT = "The database took too long. Try again."
     SILENT = "The database does not answer. Try again."
     POOL_TIMEOUT = "No connection to the database was free. Try again."
     DISK_FULL = "The disk of the database is full; nothing was changed."
     REFUSED_VALUE = "The database cannot hold a value of this request."
     UNKNOWN_OUTCOME = (
-        "The connection to the database was lost at the end of the change; it was made whole or "
-        "not at all. Look, and try again."
+        "The connection to the database was lost during the commit: either the whole change was made "
+        "or none of it. Check which, and try again."
     )
     OTHER = "The database cannot be used. Try again."
 
 
 INCOMPARABLE_MYSQL = frozenset({1267, 1270, 1271, 1300, 3854, 3988})
-"""Text outside of the character set of the compared column."""
+"""Text outside of the character set of the compared column: error numbers."""
 
 _FAILURE_BY_CODE: Mapping[object, Failure] = {
     # Deadlock, or a failed certification of Galera; the record has changed.
@@ -62,7 +59,7 @@ _FAILURE_BY_CODE: Mapping[object, Failure] = {
     # Serialisation failure, deadlock.
     "40001": Failure.CONFLICT,
     "40P01": Failure.CONFLICT,
-    # Rows of the snapshot have changed; only a new transaction helps.
+    # The snapshot is stale; only a new transaction can write.
     "SQLITE_BUSY_SNAPSHOT": Failure.CONFLICT,
     # A lock, or the commits of other Galera nodes.
     1205: Failure.LOCK_TIMEOUT,
@@ -75,7 +72,6 @@ _FAILURE_BY_CODE: Mapping[object, Failure] = {
     3024: Failure.STATEMENT_TIMEOUT,
     "57014": Failure.STATEMENT_TIMEOUT,
     "SQLITE_INTERRUPT": Failure.STATEMENT_TIMEOUT,
-    # The transaction is rolled back.
     1021: Failure.DISK_FULL,
     1114: Failure.DISK_FULL,
     "53100": Failure.DISK_FULL,
@@ -93,14 +89,15 @@ _FAILURE_BY_CLASS: Mapping[type[Exception], Failure] = {
 }
 
 _UNFIT = {1047, 1053, 1290, 1836, "25006"}
-"""A Galera node outside of its cluster, a server shutting down, a read-only server, a standby of PostgreSQL."""
+"""Codes of servers that do not accept writes: a Galera node outside of its cluster, a server that shuts down, a
+read-only server, a standby of PostgreSQL."""
 
 _SILENT_MYSQL = {2003, 2013}
-"""No connection, or a lost one; the message contains `_TIMED_OUT` for a timeout."""
+"""No connection, or a lost connection; after a timeout the message contains `_TIMED_OUT`."""
 _TIMED_OUT = "timed out"
 
 _SILENT_POSTGRESQL = {"ServerSilentError", "ConnectionTimeout"}
-"""Names of classes: an import of the classes would load the driver."""
+"""Names of classes, because an import would load the driver."""
 
 _REFUSED_MYSQL = {1044, 1045, 1049, 1130, 1251, 1698, 2054, 2059}
 """Missing rights, wrong password, unknown database, forbidden host or login method."""
@@ -113,11 +110,11 @@ _REFUSED_POSTGRESQL = (
     "permission denied for database",
     '" does not exist',
 )
-"""Texts of PostgreSQL for these; errors before a session have no code in the library."""
+"""Texts of PostgreSQL for the same reasons; psycopg has no code for errors before a session."""
 
 
 def invalidate_unfit(context: ExceptionContext) -> None:
-    """Invalidate connections to an unfit server; a handler of SQLAlchemy's event `handle_error`."""
+    """Invalidate a connection to an unfit server; a listener of SQLAlchemy's event `handle_error`."""
     if not _UNFIT.isdisjoint(_read_codes(context.original_exception)):
         context.is_disconnect = True
 
@@ -125,7 +122,7 @@ def invalidate_unfit(context: ExceptionContext) -> None:
 def classify_failure(error: TransactionFailure) -> Failure:
     """Classify an error.
 
-    A violated unique constraint is a conflict: the next attempt sees the row of the other transaction.
+    A violated constraint is a conflict, because the next attempt sees the row of the other transaction.
     """
     if not isinstance(error, DBAPIError):
         return _FAILURE_BY_CLASS.get(type(error), Failure.OTHER)
@@ -141,7 +138,7 @@ def classify_failure(error: TransactionFailure) -> Failure:
 
 
 def _read_codes(error: BaseException | None) -> tuple[object, ...]:
-    """Return the number, the state and the name of a driver's error; None for each that it does not have."""
+    """Return number, state and name of a driver's error; None for each missing code."""
     return (
         error_number(error),
         getattr(error, "sqlstate", None),
@@ -150,14 +147,14 @@ def _read_codes(error: BaseException | None) -> tuple[object, ...]:
 
 
 def is_silence(error: BaseException | None) -> bool:
-    """Return whether a server did not respond in time; another attempt would wait as long again."""
+    """Return whether a server did not respond in time; a retry would wait as long again."""
     if not _SILENT_POSTGRESQL.isdisjoint(kind.__name__ for kind in type(error).__mro__):
         return True
     return error_number(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Return whether a server responds, but refuses this user, password or database."""
+    """Return whether a server refuses the user, password or database."""
     if error_number(error) in _REFUSED_MYSQL:
         return True
     text = str(error)
@@ -175,20 +172,20 @@ def describe_cause(error: BaseException) -> str:
 
 
 def error_number(error: BaseException | None) -> object:
-    """Return the first argument of an error, its number for MariaDB's drivers; None if it is no number."""
+    """Return the number of an error of MariaDB's drivers; None for other errors."""
     number = error.args[0] if error is not None and error.args else None
     return number if isinstance(number, int) else None
 
 
 WARNING_INTERVAL = 60.0
-"""Seconds between two warnings of one kind by one process, so that the log stays readable in an outage."""
+"""Seconds between two warnings of one kind by one process."""
 
 _WITHOUT_OUTAGE = {
     Failure.LOCK_TIMEOUT.value,
     Failure.STATEMENT_TIMEOUT.value,
     Failure.POOL_TIMEOUT.value,
 }
-"""Failures of a database that responds; they begin no outage."""
+"""Failures of a database that responds."""
 
 
 class Outages:
@@ -201,7 +198,7 @@ class Outages:
         self._outage: tuple[str, float] | None = None
 
     def failed(self, text: str, cause: str) -> None:
-        """Count a failure; log the first of its kind, and later ones at intervals.
+        """Count a failure; log it unless another one with this text was logged lately.
 
         Args:
             text: The value of a `Failure`, or another fixed text.
@@ -219,7 +216,7 @@ class Outages:
         _LOG.warning("The database failed (%d x): %s (%s)", failures, text, cause)
 
     def answered(self) -> None:
-        """Record a success; log it if it ends an outage that was logged."""
+        """Record a success; log it if it ends a logged outage."""
         if self._outage is None:
             return
         with self._lock:

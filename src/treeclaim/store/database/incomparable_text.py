@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes text that a database cannot compare match nothing.
 
-Clients send names of any text. Older tables of MariaDB reject characters beyond the basic plane of
-Unicode; PostgreSQL rejects NUL; every database rejects half of a surrogate pair. No object can have
-such a name. A query with such a name is therefore executed again with a name that no object has; a
-statement that would store such text is refused.
+Old tables of MariaDB reject characters beyond the basic plane of Unicode, PostgreSQL rejects NUL, and every
+database rejects a lone surrogate. No object can have such a name, so a query for it is executed again with
+an unused name. A statement that would store such text fails.
 """
 
 import re
@@ -18,16 +17,16 @@ from sqlalchemy.engine import Engine
 from treeclaim.store.database.failures import INCOMPARABLE_MYSQL, error_number
 
 UNUSED_NAME = f"nothing-{uuid.uuid4()}"
-"""A name that no object has: it is random."""
+"""A random name, which no object has."""
 
 _QUERIES = ("SELECT", "(SELECT", "WITH", "DELETE")
 _SURROGATES = r"\ud800-\udfff"
 _MISSING = {"postgresql": r"\x00", "mysql": r"\U00010000-\U0010ffff"}
-"""Further characters that a database may be unable to store; those of MariaDB depend on the table."""
+"""Further characters that some tables cannot store, by dialect."""
 
 
 def replace_incomparable_text(engine: Engine) -> None:
-    """Replace text that the database cannot compare by `UNUSED_NAME` in queries and deletions."""
+    """Replace incomparable text by `UNUSED_NAME` in queries and deletions."""
     incomparable = re.compile(f"[{_SURROGATES}{_MISSING.get(engine.dialect.name, '')}]")
 
     @sa.event.listens_for(engine, "do_execute")
@@ -49,18 +48,17 @@ def _is_query(statement: str) -> bool:
 
 
 def _may_be_text(error: BaseException) -> bool:
-    """Return whether the text of a parameter may be the cause; PostgreSQL's client rejects NUL."""
+    """Return whether the text of a parameter may be the cause of an error."""
     if isinstance(error, UnicodeEncodeError):
         return True
     number = error_number(error)
     if number is not None:
         return number in INCOMPARABLE_MYSQL
+    # psycopg rejects NUL itself.
     return getattr(error, "sqlstate", None) is None and "NUL" in str(error)
 
 
 def _replace(parameters: Any, incomparable: re.Pattern[str]) -> Any:
-    """Return parameters with the unused name in place of each text that cannot be compared."""
-
     def replace(value: Any) -> Any:
         if isinstance(value, list | tuple):
             return [replace(item) for item in value]

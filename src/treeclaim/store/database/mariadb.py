@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MariaDB and MySQL: settings and timeouts of sessions, and Galera's causal reads."""
+"""MariaDB and MySQL: session settings and timeouts, and causal reads on Galera."""
 
 import contextlib
 import socket
@@ -12,22 +12,17 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.store.database.systems import GALERA_NODE, DatabaseSettings, System, set_clock
-from treeclaim.store.database.timeouts import Timeouts
-
-_MILLISECONDS = 1000
-_PROBES = 2
-"""Keepalive probes without an answer; with the idle time before them they make up the timeout."""
+from treeclaim.store.database.timeouts import KEEPALIVE_PROBES, MILLISECONDS, Timeouts
 
 _EXTENDED = "treeclaim_extended"
-"""Key in a connection's `info`: whether its session has extended timeouts, and is closed after the transaction."""
+"""Key in a connection's `info`: whether its session has extended timeouts, and must be closed after the transaction."""
 
 _CHARSET = "utf8mb4"
-"""The character set of each connection; an option of the URL has no effect. In other sets, text
-beyond the basic plane would arrive truncated and match other names."""
-
+"""The character set of each connection, whatever the URL says. In other sets, text beyond the basic plane of Unicode
+would arrive truncated and match other names."""
 
 _GALERA_SYNC_WAIT = 7
-"""Wait for the commits of other nodes before reads, updates, deletions and insertions."""
+"""Bits for reads, updates, deletions and insertions: each waits for the commits of other nodes."""
 
 _MICROSECONDS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
@@ -41,14 +36,13 @@ _KEPT_MODES = {
     "STRICT_TRANS_TABLES",
     "TRADITIONAL",
 }
-"""The modes of an operator that a session keeps. Modes that change the meaning of quotes,
-backslashes or operators are dropped."""
+"""Configurable SQL modes. Modes that change the meaning of quotes, backslashes or operators are dropped."""
 
 _STRICT = "STRICT_ALL_TABLES"
-"""Without this mode, the server would truncate values that are too long for their column."""
+"""Without this mode, the server would truncate values that are too long for their columns."""
 
 _LONGEST_TEXT = 1 << 28
-"""Bytes of an aggregated text; the server would truncate it at a megabyte by default."""
+"""Bytes of an aggregated text; by default, the server truncates it at a megabyte."""
 
 _ASSUMED = {
     "autocommit": "0",
@@ -63,18 +57,18 @@ _ASSUMED = {
     "time_zone": "'+00:00'",
     "unique_checks": "1",
 }
-"""Settings that statements, driver and SQLAlchemy rely on; a server may have other defaults."""
+"""Settings that statements, driver and SQLAlchemy rely on; the defaults of a server may differ."""
 
 
 @cache
 def connection_class() -> Any:
-    """Return PyMySQL's connection class with a TLS context that connections without TLS options share.
+    """Return PyMySQL's connection class with one TLS context for all connections without TLS options.
 
-    Each new context reads all certificate authorities of the machine: 40 ms in which no other thread
-    of the process runs. Without TLS options nothing is verified by them. With options, each connection
-    makes its context, because the files may have been renewed.
+    Creating a context reads all certificate authorities of the machine, which blocks all threads for 40 ms;
+    without TLS options they verify nothing. With options, each connection creates its context, because the
+    files may have been renewed.
     """
-    # The import costs eight megabytes, which services on other databases save.
+    # Services on other databases save the 8 MB of this import.
     import pymysql  # noqa: PLC0415
 
     class SharingConnection(pymysql.connections.Connection):
@@ -103,7 +97,7 @@ def _limits(connection: Any, timeouts: Timeouts) -> dict[str, Any]:
         limits["max_statement_time"] = timeouts.statement
         limits["idle_transaction_timeout"] = timeouts.idle
     else:
-        limits["max_execution_time"] = timeouts.statement * _MILLISECONDS
+        limits["max_execution_time"] = timeouts.statement * MILLISECONDS
     return limits
 
 
@@ -112,25 +106,25 @@ def _assignments(settings: dict[str, Any]) -> str:
 
 
 def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
-    """Enable TCP keepalive, which detects a lost machine also while the connection is idle."""
-    line = getattr(connection, "_sock", None)
-    if line is None or line.family not in {socket.AF_INET, socket.AF_INET6}:
+    """Enable TCP keepalive, which also detects a lost machine while the connection is idle."""
+    connection_socket: Any = getattr(connection, "_sock", None)
+    if getattr(connection_socket, "family", None) not in {socket.AF_INET, socket.AF_INET6}:
         return
     options = {
         "TCP_KEEPIDLE": timeouts.keepalive,
         "TCP_KEEPINTVL": timeouts.keepalive,
-        "TCP_KEEPCNT": _PROBES,
-        "TCP_USER_TIMEOUT": timeouts.tcp * _MILLISECONDS,
+        "TCP_KEEPCNT": KEEPALIVE_PROBES,
+        "TCP_USER_TIMEOUT": timeouts.tcp * MILLISECONDS,
     }
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in options.items():
-        # Not every system has all of them.
+        # Some operating systems lack some of them.
         with contextlib.suppress(AttributeError, OSError):
-            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+            connection_socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _wait_for_other_nodes(cursor: Any) -> str | None:
-    """Let the session of a Galera node see the earlier commits of all nodes; return the unique id of the node."""
+    """Enable causal reads on a Galera node, and return its unique id; return None outside of a cluster."""
     cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
     if not any(value == "ON" for _, value in cursor.fetchall()):
         return None
@@ -160,7 +154,7 @@ class _MariaDB(System):
             parameters.pop("collation", None)
             if dialect.driver != "pymysql":
                 return None
-            # Authentication waits for responses too, so the socket begins with the connect timeout.
+            # Authentication waits for responses, so the read timeout starts as the connect timeout.
             defaults = {
                 "connect_timeout": timeouts.connect,
                 "read_timeout": timeouts.connect,
@@ -168,7 +162,7 @@ class _MariaDB(System):
             }
             return connection_class()(*arguments, **(defaults | parameters))
 
-        # Inserted first: SQLAlchemy's own listener reads settings of the server, such as its quotes.
+        # Inserted first: SQLAlchemy's own listener reads settings, such as the SQL mode.
         @sa.event.listens_for(engine, "connect", insert=True)
         def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
             self.set_read_timeout(connection, timeouts.silence)
@@ -192,7 +186,7 @@ class _MariaDB(System):
         @sa.event.listens_for(engine, "begin")
         def _begun(connection: Connection) -> None:
             if not connection.get_execution_options().get("treeclaim_writing", False):
-                # For this transaction only: to restore a session setting afterwards could fail.
+                # For this transaction only: restoring a session setting afterwards could fail.
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:

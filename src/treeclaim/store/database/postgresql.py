@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL: settings of its sessions, and a client that detects a silent server."""
+"""PostgreSQL: session settings, and a connection with a read timeout."""
 
 from collections.abc import Generator, Mapping
 from time import monotonic
@@ -12,12 +12,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.store.database.systems import DatabaseSettings, System, set_clock
-from treeclaim.store.database.timeouts import Timeouts
+from treeclaim.store.database.timeouts import KEEPALIVE_PROBES, MILLISECONDS, Timeouts
 
 _LOCK_NUMBER = 0x7472_6565
-_MILLISECONDS = 1000
-_PROBES = 2
-"""Keepalive probes without an answer; with the idle time before them they make up the timeout."""
 
 
 class ServerSilentError(psycopg.OperationalError):
@@ -30,7 +27,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     TCP detects a lost machine, but neither a stopped process nor a proxy without its backend.
 
     Attributes:
-        silence: Seconds without a byte until it is closed; None for no limit.
+        silence: Seconds without a byte after which it is closed; None for no limit.
     """
 
     silence: float | None = None
@@ -42,10 +39,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         return super().wait(self._with_timeout(gen, self.silence), *args, **options)
 
     def _with_timeout(self, gen: Any, silence: float) -> Generator[Any, Any, Any]:
-        """Wrap the library's generator and check the time.
-
-        While no data arrives, the generator receives a falsy value at short intervals.
-        """
+        """Wrap psycopg's generator, which receives a falsy value at short intervals while no data arrives."""
         try:
             wait_state = next(gen)
             last_data_at = monotonic()
@@ -62,7 +56,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def _read_version(connection: Connection) -> tuple[int, int]:
-    """Return the version that a server reports, or reports to be compatible with."""
+    """Return the version that a server reports; a compatible server reports that of PostgreSQL."""
     driver: Any = connection.connection.dbapi_connection
     number: int = driver.info.server_version
     return divmod(number, 10_000)
@@ -74,14 +68,13 @@ def _parameters(timeouts: Timeouts) -> dict[str, Any]:
         "keepalives": 1,
         "keepalives_idle": timeouts.keepalive,
         "keepalives_interval": timeouts.keepalive,
-        "keepalives_count": _PROBES,
-        "tcp_user_timeout": timeouts.tcp * _MILLISECONDS,
+        "keepalives_count": KEEPALIVE_PROBES,
+        "tcp_user_timeout": timeouts.tcp * MILLISECONDS,
     }
 
 
 _DRIVER = {"client_encoding": "UTF8"}
-"""A database in SQL_ASCII, which initdb creates under LANG=C, has no encoding, and the driver would
-return bytes instead of text."""
+"""A database in SQL_ASCII, as initdb creates it under LANG=C, has no encoding: the driver would return bytes."""
 
 _SERVER_TIME = "CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
@@ -91,8 +84,8 @@ _REPORTED = {
     "DateStyle": "ISO, YMD",
     "TimeZone": "UTC",
 }
-"""Settings that the driver relies on too. The server reports their changes, so a pooler restores
-them in each session that it lends."""
+"""Settings that the driver relies on too. The server reports their changes, so poolers restore them in each session
+that they lend."""
 
 _ASSUMED = {
     # All digits of a ratio.
@@ -100,31 +93,29 @@ _ASSUMED = {
     # Arrays of values may contain nulls.
     "array_nulls": "on",
     "transform_null_equals": "off",
-    # A session keeps the plan of a statement until the tables are analysed. A plan made for an empty table
-    # would scan the table after it has grown: in a new or restored cloud, each claim took longer than the
-    # one before.
+    # A session keeps its plans until the tables are analysed. A plan for an empty table would scan the table
+    # after it has grown: in a new or restored cloud, each claim took longer than the one before.
     "enable_seqscan": "off",
-    # A query without an index then has such a high estimated cost that the server would compile its plan
-    # first, which takes longer than the statement.
+    # Without seqscan, a query that has no index gets so high a cost that the server would compile its plan,
+    # which takes longer than the statement.
     "jit": "off",
 }
-"""Further settings that statements rely on; a server, a database or a user may have other defaults."""
+"""Further settings that statements rely on; the defaults of a server, database or user may differ."""
 
 
 def _limits(timeouts: Timeouts) -> dict[str, str]:
-    """Return the settings that limit all waiting."""
     limits = {
         "statement_timeout": timeouts.statement,
         "lock_timeout": timeouts.lock,
         "idle_in_transaction_session_timeout": timeouts.idle,
     }
-    return {name: str(seconds * _MILLISECONDS) for name, seconds in limits.items()}
+    return {name: str(seconds * MILLISECONDS) for name, seconds in limits.items()}
 
 
 def _set_config(values: Mapping[str, str], *, local: bool) -> str:
-    """Return one statement that sets options, for the session or for the transaction.
+    """Return one statement that sets options, for the transaction if `local`, else for the session.
 
-    It skips options that a server does not have, so that an unsupported server is refused by its name.
+    It skips unknown options, so that an unsupported server is refused by its name, not by an error.
     """
     is_local = str(local).lower()
     calls = (
@@ -136,10 +127,10 @@ def _set_config(values: Mapping[str, str], *, local: bool) -> str:
 
 
 class _PostgreSQL(System):
-    """PostgreSQL. Settings follow the start of a session: PgBouncer rejects startup options."""
+    """PostgreSQL. A statement sets the options of a session, because PgBouncer rejects startup options."""
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
-        # SQLAlchemy fails for a server whose version text does not contain the name PostgreSQL.
+        # SQLAlchemy's own function fails for a version text without the name PostgreSQL.
         dialect: Any = engine.dialect
         dialect._get_server_version_info = _read_version  # noqa: SLF001
         timeouts = settings.timeouts
@@ -150,7 +141,7 @@ class _PostgreSQL(System):
         def _connecting(
             _dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
         ) -> Any:
-            # Options of the URL override the defaults, but not the encoding.
+            # The URL overrides the defaults, but not the encoding.
             return BoundedConnection.connect(*arguments, **(defaults | parameters | _DRIVER))
 
         # Inserted first: SQLAlchemy's own listener reads settings of the server.
@@ -178,8 +169,8 @@ class _PostgreSQL(System):
         connection.autocommit = True
 
     def acquire_schema_lock(self, connection: Connection, seconds: int) -> bool:
-        """Acquire the lock until the transaction ends; a timeout is an error of the database."""
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(seconds * _MILLISECONDS, 1)}")
+        # The lock lasts until the transaction ends. A timeout raises an error of the database.
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(seconds * MILLISECONDS, 1)}")
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
         return True
 

@@ -15,15 +15,13 @@ from sqlalchemy.engine import URL, Connection, Engine
 from treeclaim.model.timing import has_passed
 from treeclaim.store.database.driver import DriverStatement, send
 from treeclaim.store.database.systems import DatabaseSettings, System
-from treeclaim.store.database.timeouts import Timeouts
-
-_MILLISECONDS = 1000
+from treeclaim.store.database.timeouts import MILLISECONDS, Timeouts
 
 _OWNER_ONLY = 0o600
-"""Permissions of a new database file; SQLite copies them to the files beside it."""
+"""Permissions of a new database file; SQLite copies them to its journal files."""
 
 _STEPS_BETWEEN_CHECKS = 100_000
-"""Instructions of SQLite's machine, some milliseconds."""
+"""Instructions of SQLite's virtual machine: some milliseconds."""
 
 # As SQLAlchemy stores times.
 sqlite3.register_adapter(datetime, lambda time: time.isoformat(" ", "microseconds"))
@@ -33,7 +31,7 @@ _URI = "file:"
 
 
 class _SQLite(System):
-    """SQLite. A writing transaction acquires the only lock when it begins."""
+    """SQLite. A writing transaction acquires the only write lock when it begins."""
 
     is_server = False
     reuses_ids = True
@@ -47,12 +45,10 @@ class _SQLite(System):
 
         @sa.event.listens_for(engine, "connect")
         def _set_session(connection: Any, _record: Any) -> None:
-            # In its other modes the driver begins a transaction too late for a snapshot.
+            # In other modes, the driver begins a transaction too late for a snapshot.
             connection.isolation_level = None
             cursor = connection.cursor()
-            cursor.execute(
-                f"PRAGMA busy_timeout = {settings.timeouts.sqlite_lock * _MILLISECONDS}"
-            )
+            cursor.execute(f"PRAGMA busy_timeout = {settings.timeouts.sqlite_lock * MILLISECONDS}")
             cursor.execute("PRAGMA journal_mode = WAL")
             cursor.execute(
                 f"PRAGMA synchronous = {'FULL' if settings.sqlite_synchronous else 'OFF'}"
@@ -70,11 +66,8 @@ class _SQLite(System):
             send(connection, DriverStatement("BEGIN IMMEDIATE" if writing else "BEGIN"))
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
-        """Interrupt statements of a connection after a deadline, until it returns to the pool.
-
-        SQLite calls the handler at intervals, in the thread that executes the statement.
-        """
         del timeouts
+        # SQLite has no statement timeout. The pool's reset removes the handler.
         driver: Any = connection.connection.driver_connection
         driver.set_progress_handler(lambda: has_passed(deadline), _STEPS_BETWEEN_CHECKS)
 
@@ -83,13 +76,13 @@ SYSTEM = _SQLite()
 
 
 def _create_private(path: str) -> None:
-    """Create a missing file with `_OWNER_ONLY`; SQLite would make it readable for everyone."""
+    """Create a missing file with `_OWNER_ONLY`; SQLite would make it readable for all users."""
     if path.startswith(_URI):
         parts = urlsplit(path)
         path = "" if "mode=" in parts.query or "immutable=" in parts.query else unquote(parts.path)
     if path in {"", _MEMORY}:
         return
-    # SQLite reports a missing folder.
+    # SQLite reports a missing folder itself.
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _OWNER_ONLY))
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The differences between the kinds of databases, as one class for each, and the clock of their servers."""
+"""The differences between the kinds of databases, as a class for each kind, and the clock of the server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from importlib import import_module
 from time import monotonic
 from typing import Any
@@ -16,17 +17,16 @@ from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """The connection to the database; the options of `[placement_database]`.
+    """The options of `[placement_database]`.
 
     Attributes:
         url: SQLAlchemy URL.
         sqlite_synchronous: False trades durability for speed on SQLite.
         connection_recycle_time: Seconds after which a connection is replaced.
         max_pool_size, max_overflow, pool_timeout: Options of the connection pool; None for the default.
-        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's. Modes that
-            change the meaning of statements are dropped, and strict mode is added.
-        connection_debug: Above 0 logs SQL statements, above 50 results too.
-        timeouts: The timeouts of all waits for the database.
+        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions; empty for that of the server.
+        connection_debug: Above 0 logs SQL statements.
+        timeouts: All timeouts of waits for the database.
     """
 
     url: str = field(repr=False)
@@ -41,14 +41,13 @@ class DatabaseSettings:
 
 
 class System:
-    """A kind of database; the defaults apply to most kinds.
+    """A kind of database.
 
     Attributes:
         is_server: Whether the database is a separate process.
-        locks_in_order: Whether a query locks rows in the order of its ORDER BY. Otherwise, it locks
-            each row when it reads it.
-        reuses_ids: Whether a new row may have the id of a deleted one.
-        change_number: A query for a number that changes on a connection after each commit of another one.
+        locks_in_order: Whether a query locks rows in the order of its ORDER BY, or in that of its reads.
+        reuses_ids: Whether a new row may have the id of a deleted row.
+        change_number: A query for a number that changes on a connection after each commit of another connection.
     """
 
     is_server = True
@@ -57,33 +56,33 @@ class System:
     change_number: str | None = None
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
-        """Install the event listeners that set up connections and begin transactions."""
+        """Install event listeners that set up connections and transactions."""
         raise NotImplementedError
 
     def for_writing(self, engine: Engine) -> Engine:
-        """Return the engine with READ COMMITTED transactions, which may write."""
+        """Return the engine with READ COMMITTED transactions that may write."""
         return engine.execution_options(treeclaim_writing=True)
 
     def for_reading(self, engine: Engine) -> Engine:
-        """Return the engine with transactions that read from one snapshot."""
+        """Return the engine with transactions that read one snapshot."""
         return engine
 
     def enable_autocommit(self, connection: Any) -> None:
         """Make each query of a driver's connection a transaction with one snapshot."""
 
     def acquire_schema_lock(self, _connection: Connection, _seconds: int) -> bool:
-        """Acquire the lock for creating the schema; return False if the wait timed out."""
+        """Acquire the lock for creating the schema; return whether it was free in time."""
         return True
 
     def release_schema_lock(self, connection: Connection) -> None:
-        """Release that lock, if the end of the transaction does not release it."""
+        """Release that lock, unless the end of the transaction releases it."""
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
-        """Extend the timeouts of a transaction to a deadline, on the monotonic clock."""
+        """Extend the timeouts of a transaction; `deadline` is on the monotonic clock."""
         raise NotImplementedError
 
     def set_read_timeout(self, connection: Any, seconds: float) -> None:
-        """Set the seconds without a byte after which a driver's connection fails."""
+        """Set the read timeout of a driver's connection."""
 
 
 KINDS: Mapping[str, str] = {
@@ -91,19 +90,19 @@ KINDS: Mapping[str, str] = {
     "postgresql": "postgresql",
     "mysql": "mariadb",
 }
-"""The supported kinds of database, by the name in URLs, each with its module."""
-
-_LOADED: dict[str, System] = {}
-"""The imported systems; each module imports its driver, which costs five megabytes for PostgreSQL."""
+"""Module of each supported kind of database, by SQLAlchemy's name."""
 
 
 def get_system(database: Engine | Connection) -> System:
     """Return the kind of a database."""
-    name = database.dialect.name
-    if name not in _LOADED:
-        system: System = import_module(f"{__package__}.{KINDS[name]}").SYSTEM
-        _LOADED[name] = system
-    return _LOADED[name]
+    return _import_system(database.dialect.name)
+
+
+@cache
+def _import_system(name: str) -> System:
+    # Each module imports its driver, which costs 5 MB for PostgreSQL.
+    system: System = import_module(f"{__package__}.{KINDS[name]}").SYSTEM
+    return system
 
 
 def get_timeouts(engine: Engine | Connection) -> Timeouts:
@@ -112,10 +111,7 @@ def get_timeouts(engine: Engine | Connection) -> Timeouts:
 
 
 def extend_timeouts(connection: Connection) -> float:
-    """Extend the timeouts for a load of everything, for the rest of a transaction.
-
-    Returns the deadline of a statement that begins now, on the monotonic clock.
-    """
+    """Extend the timeouts of a transaction for a load of everything; return its deadline, of the monotonic clock."""
     timeouts = get_timeouts(connection)
     deadline = monotonic() + timeouts.extended().statement
     get_system(connection).extend_timeouts(connection, timeouts, deadline)
@@ -123,11 +119,11 @@ def extend_timeouts(connection: Connection) -> float:
 
 
 GALERA_NODE = "treeclaim_galera_node"
-"""Key in a connection's `info`: the unique id of its server in a Galera cluster; None outside of one."""
+"""Key in a connection's `info`: the unique id of its node in a Galera cluster; None without a cluster."""
 
 
 def galera_node(connection: Connection) -> str | None:
-    """Return the unique id of the server of a connection in its Galera cluster; None outside of one."""
+    """Return the unique id of a connection's node in a Galera cluster; None without a cluster."""
     node: str | None = connection.info.get(GALERA_NODE)
     return node
 
@@ -135,8 +131,8 @@ def galera_node(connection: Connection) -> str | None:
 _CLOCK = "treeclaim_clock"
 """Key in a connection's `info`: the time of its server, naive UTC, when the monotonic clock was 0.
 
-Clocks of machines differ, and a machine that is a day ahead would treat new rows as old. Stored times, and the
-ages of stored rows, therefore follow the server's clock. Each connection reads it once, and adds the elapsed time."""
+A client whose clock is a day fast would treat new rows as old. All stored times and ages therefore follow the
+server's clock, which each connection reads once."""
 
 
 def set_clock(record: ConnectionPoolEntry, seconds: Any) -> None:

@@ -25,17 +25,17 @@ from treeclaim.store.database.systems import extend_timeouts, read_clock
 Item = TypeVar("Item")
 
 Statement = CompiledStatement | str
-"""A compiled statement, or SQL as `compiled.py` describes it."""
+"""A compiled statement, or portable SQL (see `compiled.py`)."""
 
-_VIEWS = 3
-"""Views of the change feed that lack a commit before a reader loads everything; on a sound database, the second view
-has all."""
+_MAX_VIEWS = 3
+"""Incomplete views of the change feed before a reader loads everything. A second view is complete unless the database
+was damaged."""
 
 _ROWS_PER_PARTITION = 10_000
-"""Rows of a large result that are in memory at once."""
+"""Rows of a large result that are fetched at once."""
 
 ROWS_PER_STATEMENT = 5_000
-"""Rows that one statement writes. To build its parameters takes about fifty milliseconds."""
+"""Rows that one statement writes. Building its parameters takes about 50 ms."""
 
 NAMES_PER_STATEMENT = 2_000
 """Most names in each list of a query. A query has up to six lists; PostgreSQL and MariaDB accept 65,535
@@ -49,10 +49,9 @@ class ReadTransaction:
     """A transaction that reads.
 
     Attributes:
-        now: Beginning of the transaction by the database's clock, naive UTC. Stored times, and the
-            ages of stored rows, follow this clock only.
-        floor: A cursor of the change feed that a statement before the transaction has read; None
-            without such a statement.
+        now: Beginning of the transaction by the database's clock, naive UTC. All stored times and
+            ages follow this clock.
+        floor: A cursor of the change feed that was read before the transaction; None without one.
     """
 
     def __init__(
@@ -69,41 +68,41 @@ class ReadTransaction:
         self._deadline = deadline
 
     def require_another_view(self) -> None:
-        """Raise `IncompleteViewError`, unless the read has had `_VIEWS` of them."""
-        if self._earlier_views < _VIEWS - 1:
+        """Raise `IncompleteViewError`, unless this is the last of `_MAX_VIEWS`."""
+        if self._earlier_views < _MAX_VIEWS - 1:
             raise IncompleteViewError
 
     def extend_timeouts(self) -> None:
-        """Extend deadline and timeouts for a load of everything, for the rest of the transaction.
+        """Extend deadline and timeouts for a load of everything, until the transaction ends.
 
         No statement begins after the extended statement timeout, so all end within twice that timeout.
         """
         self._deadline = extend_timeouts(self.connection)
 
-    def _ready(self, statement: Statement, values: Values) -> DriverStatement:
+    def _bind(self, statement: Statement, values: Values) -> DriverStatement:
         self.check_deadline()
         if isinstance(statement, str):
             statement = compile_text(statement)
-        return statement.ready(self.connection.dialect, values)
+        return statement.bind(self.connection.dialect, values)
 
     def check_deadline(self) -> None:
-        """Raise `DeadlineError` once the deadline has passed; called before each statement and in each loop."""
+        """Raise `DeadlineError` once the deadline has passed; each statement and each long loop calls this."""
         if has_passed(self._deadline):
             raise DeadlineError("a transaction missed its deadline")
 
     def rows(self, statement: Statement, /, **values: Any) -> list[Any]:
-        """Return all rows of a query; each row has its values as attributes by column name.
+        """Return the rows of a query as named tuples.
 
-        Raises:
-            DeadlineError: if the deadline has passed. All methods that execute a statement raise it.
-            DBAPIError: for an error of the database. All methods that execute a statement raise it.
+        Raises, as each method that executes a statement:
+            DeadlineError: if the deadline has passed.
+            DBAPIError: for an error of the database.
         """
-        return self._send(self._ready(statement, values)).rows
+        return self._send(self._bind(statement, values)).rows
 
     def rows_in_chunks(self, statement: Statement, /, **lists: Sequence[Any]) -> Iterator[Any]:
         """Execute a query once for each chunk of its lists, and yield the rows.
 
-        Each part of a UNION may have a list of its own.
+        The parts of a UNION may have different lists.
         """
         longest = max(map(len, lists.values()), default=0)
         for start in range(0, longest, IDS_PER_STATEMENT):
@@ -112,11 +111,11 @@ class ReadTransaction:
                 statement, **{name: items[start:end] for name, items in lists.items()}
             )
 
-    def _send(self, ready: DriverStatement) -> StatementResult:
-        return send(self.connection, ready)
+    def _send(self, statement: DriverStatement) -> StatementResult:
+        return send(self.connection, statement)
 
     def each(self, sql: str) -> Iterator[Any]:
-        """Yield the rows of a query with a result as large as the database."""
+        """Yield the rows of a query whose result may be as large as the database."""
         self.check_deadline()
         for partition in self.connection.execute(text(sql)).partitions(_ROWS_PER_PARTITION):
             self.check_deadline()
@@ -133,10 +132,7 @@ class ReadTransaction:
 
 
 class IncompleteViewError(Exception):
-    """The view of the transaction is not usable for a reader of the feed; the read must run again with a floor.
-
-    The view lacks a commit, or a load of everything in it could lack one.
-    """
+    """The view of the transaction lacks a commit, or may lack one; the read must run again with a floor."""
 
 
 class RetryTransactionError(Exception):
@@ -144,9 +140,9 @@ class RetryTransactionError(Exception):
 
 
 class _DeferredStatement(NamedTuple):
-    """A statement, and the number of rows that it must change."""
+    """A statement, and the number of rows that it must change; None for any number."""
 
-    ready: DriverStatement
+    statement: DriverStatement
     rows: int | None
 
 
@@ -154,7 +150,7 @@ class WriteTransaction(ReadTransaction):
     """A transaction that writes, and collects its changes for the feed.
 
     Attributes:
-        touched_providers: The effects on the providers that a Forest has to update, by id.
+        touched_providers: The changes of providers, by id.
         touched_catalogue: Whether a trait or resource class was created, deleted or renamed.
     """
 
@@ -173,16 +169,15 @@ class WriteTransaction(ReadTransaction):
 
     def execute(self, statement: Statement, /, **values: Any) -> StatementResult:
         """Execute a statement that writes at once."""
-        return self._send(self._ready(statement, values))
+        return self._send(self._bind(statement, values))
 
     def change(self, statement: Statement, /, *, rows: int | None = None, **values: Any) -> None:
-        """Execute a statement that writes, at once or together with later statements; see `flush`.
+        """Execute a statement that writes, now or at the next `flush`.
 
         Raises:
-            RetryTransactionError: if it changes another number of `rows`; a deferred statement raises this
-                at the flush.
+            RetryTransactionError: if it does not change the number of `rows`; `flush` may raise this too.
         """
-        self._defer(self._ready(statement, values), rows)
+        self._defer(self._bind(statement, values), rows)
 
     def change_each(self, statement: Statement, values: Iterable[dict[str, Any]]) -> None:
         """Execute a statement as `change` does, once for each set of values."""
@@ -190,17 +185,15 @@ class WriteTransaction(ReadTransaction):
             statement = compile_text(statement)
         for sets in chunks(list(values), ROWS_PER_STATEMENT):
             self.check_deadline()
-            self._defer(statement.ready_each(self.connection.dialect, sets))
+            self._defer(statement.bind_each(self.connection.dialect, sets))
 
-    def _defer(self, ready: DriverStatement, rows: int | None = None) -> None:
-        self._deferred.append(_DeferredStatement(ready, rows))
+    def _defer(self, statement: DriverStatement, rows: int | None = None) -> None:
+        self._deferred.append(_DeferredStatement(statement, rows))
         if not self._can_pipeline:
             self.flush()
 
     def flush(self) -> None:
-        """Execute the deferred statements by one round trip.
-
-        Each query flushes first, so that statements keep their order.
+        """Execute the deferred statements by one round trip; each query does this first.
 
         Raises:
             RetryTransactionError, DBAPIError: as `change`.
@@ -210,20 +203,20 @@ class WriteTransaction(ReadTransaction):
     def _flush_with(self, queries: Sequence[DriverStatement]) -> list[StatementResult]:
         """Execute the deferred statements, then the queries; return the results of the queries."""
         deferred, self._deferred = self._deferred, []
-        statements = [*(statement.ready for statement in deferred), *queries]
+        statements = [*(change.statement for change in deferred), *queries]
         if len(statements) > 1:
             results = send_together(self.connection, statements)
         else:
-            results = [send(self.connection, ready) for ready in statements]
+            results = [send(self.connection, statement) for statement in statements]
         for (_, rows), result in zip(deferred, results, strict=False):
             if rows is not None and result.rowcount != rows:
                 raise RetryTransactionError
         return results[len(deferred) :]
 
-    def _send(self, ready: DriverStatement) -> StatementResult:
-        former = self._stages.enter(LOCKS) if ready.is_locking else None
+    def _send(self, statement: DriverStatement) -> StatementResult:
+        former = self._stages.enter(LOCKS) if statement.is_locking else None
         try:
-            return self._flush_with([ready])[0]
+            return self._flush_with([statement])[0]
         finally:
             if former is not None:
                 self._stages.enter(former)
@@ -231,10 +224,7 @@ class WriteTransaction(ReadTransaction):
     def touch_providers(
         self, ids: Iterable[int], parts: Part = EVERYTHING, *, tree: str | None = None
     ) -> None:
-        """Record for the feed that these parts of providers have changed.
-
-        `tree` is the uuid of their former root, if they are moved to another tree.
-        """
+        """Record for the feed changed parts of providers; `tree` is the uuid of the former root of moved ones."""
         for provider_id in ids:
             touched = ProviderEffect(parts, tree=tree)
             if earlier := self.touched_providers.get(provider_id):
@@ -242,9 +232,9 @@ class WriteTransaction(ReadTransaction):
             self.touched_providers[provider_id] = touched
 
     def touch_usage(self, provider_id: int, change: UsageChange) -> None:
-        """Record for the feed how claims changed a provider.
+        """Record for the feed a change of a provider by claims.
 
-        If this transaction also changes the provider in another way, readers load the provider.
+        If this transaction changes the provider in another way too, readers load the provider.
         """
         earlier = self.touched_providers.get(provider_id)
         if earlier is None:
@@ -257,11 +247,11 @@ class WriteTransaction(ReadTransaction):
             )
 
     def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:
-        """Record for the feed that a provider was deleted; `tree` is the uuid of its root."""
+        """Record for the feed the deletion of a provider; `tree` is the uuid of its root."""
         self.touched_providers[provider_id] = ProviderEffect(EVERYTHING, uuid, tree)
 
     def touch_catalogue(self) -> None:
-        """Record for the feed that traits or resource classes have changed."""
+        """Record for the feed a change of traits or resource classes."""
         self.touched_catalogue = True
 
 
@@ -270,13 +260,12 @@ Key = tuple[int, int]
 
 
 class PrerequisiteError(Exception):
-    """Another write must be committed before the transaction runs again.
+    """A separate transaction must commit before this one runs again.
 
-    It writes rows for which other transactions would otherwise wait until this one ends, such as a
-    unique name.
+    It writes rows, such as a unique name, that would block other transactions until this one ends.
 
     Attributes:
-        prerequisite: The other write; it is harmless if this transaction is then refused.
+        prerequisite: The operation of that transaction; it is harmless if this one is then refused.
     """
 
     def __init__(self, prerequisite: Callable[[WriteTransaction], None]) -> None:
@@ -285,7 +274,7 @@ class PrerequisiteError(Exception):
 
 
 def seconds(*times: datetime | str | None) -> float:
-    """Return the first time that is not None, in seconds since the epoch; 0 if all are None."""
+    """Return the first time that is not None, as a POSIX timestamp; 0 if all are None."""
     for time_value in times:
         time = as_datetime(time_value)
         if time is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the change feed for watchers: the changed providers, their parts and their trees.
 
-UUID, generation and root of existing providers are read from their tables in the same snapshot. The
-feed has the UUIDs of deleted providers, and the former roots of moved ones.
+The feed has the UUIDs of deleted providers and the former roots of moved providers. All else is read from the
+tables of providers, in the same snapshot.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,10 +31,9 @@ _IN_TREES = f"{_PRESENT} WHERE roots.uuid IN :keys"
 
 
 def load_news(transaction: ReadTransaction, since: Cursor) -> News | None:
-    """Return the changes committed since a cursor; None if the feed does not have them any more.
+    """Return the changes committed since a cursor.
 
-    The result is None where a reader of the feed would load everything (decision 0002), and where a
-    row has another format.
+    Return None if the feed no longer has all of them (decision 0002), or has a row of another format.
 
     Raises:
         IncompleteViewError: if the snapshot lacks a commit.
@@ -45,20 +44,20 @@ def load_news(transaction: ReadTransaction, since: Cursor) -> News | None:
     feed_rows = load_feed_rows(transaction, since, shards, _CHANGES)
     if any(row.format != FORMAT for row in feed_rows):
         return None
-    changes = _changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
+    changes = _load_changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
     return News(make_cursor(shards), changes, any(row.kind == CATALOGUE for row in feed_rows))
 
 
 def select_news(transaction: ReadTransaction, news: News, roots: Mapping[str, str | None]) -> News:
-    """Return the part of news that concerns the trees of some providers.
+    """Return the news about the trees of watched providers.
 
-    If one of these providers may have moved, the result has all providers of its former and its
-    present tree: they left or entered the watched trees without a change of their own.
+    If a watched provider may have moved, the result has all providers of its former and its present tree,
+    because these left or entered the watched trees.
 
     Args:
-        transaction: The transaction of the snapshot in which the news was read.
+        transaction: The snapshot in which the news was read.
         news: All news.
-        roots: The result of `load_roots` for these providers.
+        roots: The result of `load_roots` for the watched providers.
     """
     moved = [
         change
@@ -75,7 +74,7 @@ def select_news(transaction: ReadTransaction, news: News, roots: Mapping[str, st
 def _load_members(
     transaction: ReadTransaction, trees: Collection[str]
 ) -> dict[str, ProviderChange]:
-    """Return all providers of trees, given the uuids of the roots, as moved providers."""
+    """Return all providers of the trees, given by the uuids of their roots, as moved providers."""
     return {
         row.uuid: ProviderChange(row.generation, Part.PROVIDER, frozenset((row.root,)), row.root)
         for row in transaction.rows_in_chunks(_IN_TREES, keys=sorted(trees))
@@ -92,8 +91,10 @@ def load_roots(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str
     return root_by_uuid
 
 
-def _changes(transaction: ReadTransaction, feed_rows: Sequence[Any]) -> dict[str, ProviderChange]:
-    """Return the changes by uuid."""
+def _load_changes(
+    transaction: ReadTransaction, feed_rows: Sequence[Any]
+) -> dict[str, ProviderChange]:
+    """Return the changes of providers by uuid."""
     by_id: dict[int, list[Any]] = {}
     for row in feed_rows:
         by_id.setdefault(row.object_id, []).append(row)

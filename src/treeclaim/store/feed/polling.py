@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polls the feed by a single statement, which usually returns everything that is new.
+"""Polls the feed by one statement, which usually returns all new changes.
 
-The statement reads all shards and the feed rows after the cursor of the reader, in one view. If the
-rows name no provider to load, the poll is done. If they name a few providers, one more statement loads
-these with the shards. The result is valid if the shards are unchanged. Otherwise the reader loads in a
-snapshot (`unread.py`). It also does so for a change of the catalogue or of many providers, a pruning, a
-restored database, or a commit of many rows.
+The statement reads all shards and the feed rows after the reader's cursor in one view. If the rows name a few
+providers to load, a second statement loads these and the shards; its result is valid if the shards are unchanged.
+In all other cases the reader loads in a snapshot (`unread.py`): after a change of the catalogue or of many
+providers, a pruning, a restored database, or a commit of many rows.
 
-SQLite reports by a change number, in 3 µs, that nothing was committed since the last poll.
+On SQLite, a change number shows in 3 µs that nothing was committed since the last poll.
 """
 
 from collections.abc import Sequence
@@ -32,13 +31,13 @@ from treeclaim.store.reading.providers.some_providers import LOAD, make_records
 from treeclaim.store.schema.tables import SHARDS
 
 _SHARD = "shard"
-"""Stands for the kind in the rows that are shards."""
+"""The first column of the rows that are shards; feed rows have their kind there."""
 
 _MOST_ROWS = 1000
 """Rows that one poll reads: some hundred kilobytes."""
 
 _SHARDS_SQL = "SELECT 'shard', shard, position, token, pruned_to{} FROM treeclaim_feed_shards"
-_LOOK = f"""
+_POLL = f"""
 {_SHARDS_SQL.format(", NULL, NULL, NULL")}
 UNION ALL SELECT * FROM (
 SELECT kind, shard, position, previous, object_id, format, amounts, created_at
@@ -50,32 +49,27 @@ _SHARD_COLUMNS = {name: name for name in ("shard", "position", "token", "pruned_
 _LOAD = compile_text(
     f"{LOAD} UNION ALL {as_rows(_SHARDS, _SHARD_COLUMNS, 'FROM treeclaim_feed_shards')}"
 )
-"""Loads providers, and all shards in the same view."""
+"""Loads providers and all shards in one view."""
 
 _MOST_PROVIDERS = 64
-"""Providers that one statement loads while other threads wait for the connection: about a tree."""
+"""Providers that one statement loads while other threads wait for the connection; about one tree."""
 
 
 class LoadRequiredError(Exception):
-    """A poll did not return everything that is new; the reader must load it in a snapshot."""
+    """The poll did not return all new changes; the reader must load them in a snapshot."""
 
 
 class FeedPoller:
-    """Polls the feed for the readers of one process; thread-safe.
-
-    Args:
-        probe: The connection.
-        dialect: The dialect of its database.
-    """
+    """Polls the feed for the readers of one process; thread-safe."""
 
     def __init__(self, probe: Probe, dialect: Dialect) -> None:
         self._probe = probe
         self._dialect = dialect
         self._last_poll: tuple[tuple[int, int] | None, Cursor | None] = (None, None)
-        """The version of the database before the last poll, and the cursor that the poll found."""
+        """The version of the database before the last poll, and the cursor at its end."""
 
     def cursor(self) -> Cursor:
-        """Return the end of the feed; a transaction that begins later sees everything up to it.
+        """Return the end of the feed; a later transaction sees all commits up to it.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
@@ -84,47 +78,47 @@ class FeedPoller:
         return make_cursor(make_shards(row[1:] for row in rows))
 
     def since(self, cursor: Cursor) -> Changes | None:
-        """Return the changes committed since a cursor; None if nothing was committed.
+        """Return the changes committed since a cursor; None without any commit.
 
         Raises:
-            LoadRequiredError: if they must be loaded in a snapshot.
+            LoadRequiredError: if the changes must be loaded in a snapshot.
             StoreUnavailableError: if the database does not respond.
         """
-        # Read before the query: every later commit changes the version, whether the query sees it or not.
+        # Read before the query, so that a commit after it changes the version, even if the query sees the commit.
         version = self._probe.version()
         if version is not None and self._last_poll == (version, cursor):
             return None
         if len(cursor.positions) != SHARDS:
             raise LoadRequiredError
         after = {f"at_{shard}": position for shard, position in enumerate(cursor.positions)}
-        look = compile_text(_LOOK).ready(self._dialect, after | {"most": _MOST_ROWS + 1})
-        rows = self._probe.rows(look.sql, look.parameters)
+        poll = compile_text(_POLL).bind(self._dialect, after | {"most": _MOST_ROWS + 1})
+        rows = self._probe.rows(poll.sql, poll.parameters)
         shards = make_shards(row[1:5] for row in rows if row[0] == _SHARD)
-        reached = make_cursor(shards)
-        self._last_poll = version, reached
+        end = make_cursor(shards)
+        self._last_poll = version, end
         feed_rows = [FeedRow(*row) for row in rows if row[0] != _SHARD]
         state = compare(cursor, shards, make_chains(feed_rows))
         if state is FeedState.CURRENT:
             return None
         if state is FeedState.NEWS and len(feed_rows) <= _MOST_ROWS:
-            return self._load(reached, FeedDelta.of(feed_rows))
+            return self._load(end, FeedDelta.of(feed_rows))
         raise LoadRequiredError
 
-    def _load(self, reached: Cursor, delta: FeedDelta) -> Changes:
-        """Load the providers that rows name.
+    def _load(self, end: Cursor, delta: FeedDelta) -> Changes:
+        """Load the providers of a delta.
 
         Raises:
-            LoadRequiredError: if they are too many, or another transaction was committed since.
+            LoadRequiredError: if they are too many, or another transaction was committed meanwhile.
             StoreUnavailableError: if the database does not respond.
         """
         records: Sequence[ProviderRecord] = ()
         if delta.is_unknown or delta.catalogue or len(delta.provider_ids) > _MOST_PROVIDERS:
             raise LoadRequiredError
         if delta.provider_ids:
-            load = _LOAD.ready(self._dialect, {"ids": sorted(delta.provider_ids)})
+            load = _LOAD.bind(self._dialect, {"ids": sorted(delta.provider_ids)})
             rows = self._probe.rows(load.sql, load.parameters)
             loaded = group_rows(rows)
-            if make_cursor(make_shards(loaded[_SHARDS])) != reached:
+            if make_cursor(make_shards(loaded[_SHARDS])) != end:
                 raise LoadRequiredError
             records = make_records(loaded)
-        return delta.to_changes(reached, records)
+        return delta.to_changes(end, records)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection by which a process polls the change feed, at every read of a Forest."""
+"""The connection by which a process polls the change feed at each read of a Forest."""
 
 import contextlib
 import threading
@@ -15,19 +15,15 @@ from treeclaim.store.database.systems import get_system, get_timeouts
 from treeclaim.store.database.timeouts import PROBE_SECONDS
 
 TURN_SECONDS = 2 * PROBE_SECONDS
-"""Seconds that a thread waits for the connection. The thread before it connects and sends one query at
-most, so a longer wait means that the database does not respond."""
+"""Seconds that a thread waits for the connection. The thread before it connects and sends one query at most, so after
+a longer wait the database counts as silent."""
 
 
 class Probe:
-    """A connection for small queries; thread-safe.
+    """A connection in autocommit mode for small queries; thread-safe.
 
-    It is in autocommit mode, so each query sees all earlier commits. It stays open, and sends SQL by
-    the driver: a checkout from the pool, or an execution by SQLAlchemy, would cost more than the query.
-
-    Args:
-        engine: The engine of the database.
-        outages: Counts and logs failures.
+    It stays open and uses the driver: a checkout from the pool, or an execution by SQLAlchemy, would cost more
+    than the query.
     """
 
     def __init__(self, engine: Engine, outages: Outages) -> None:
@@ -38,7 +34,7 @@ class Probe:
         self._connections = 0
 
     def version(self) -> tuple[int, int] | None:
-        """Return a value that changes with every commit; None if the database has no such value.
+        """Return a value that changes with every commit; None on databases without it.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
@@ -46,22 +42,18 @@ class Probe:
         query = get_system(self._engine).change_number
         if query is None:
             return None
-        ((number,),), connection = self._answer(query, ())
+        ((number,),), connection = self._run(query, ())
         return connection, number
 
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; replace a lost connection once.
-
-        Args:
-            sql: SQL in the parameter style of the driver.
-            parameters: The parameters of the driver.
+        """Return the rows of a query in the driver's parameter style; replace a lost connection once.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
         """
-        return self._answer(sql, parameters)[0]
+        return self._run(sql, parameters)[0]
 
-    def _answer(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:
+    def _run(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:
         """Return the rows of a query, and the number of its connection."""
         if not self._lock.acquire(timeout=TURN_SECONDS):
             raise StoreUnavailableError(Failure.SILENT.value)
@@ -71,7 +63,6 @@ class Probe:
             self._lock.release()
 
     def _query_twice(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; send it again after a lost connection."""
         is_repeated = False
         while True:
             try:
@@ -79,7 +70,7 @@ class Probe:
             except (self._engine.dialect.loaded_dbapi.Error, SQLAlchemyError) as error:
                 self._drop()
                 is_silent = is_silence(error)
-                # After silence, another attempt would wait as long again.
+                # A retry after silence would wait as long again.
                 if is_silent or is_repeated:
                     failure = Failure.SILENT if is_silent else Failure.LOST
                     raise self._outages.unavailable(failure, describe_cause(error)) from error
@@ -89,8 +80,8 @@ class Probe:
         if self._connection is None:
             self._connection = open_autocommit(self._engine)
             self._connections += 1
-            most = get_timeouts(self._engine).silence
-            get_system(self._engine).set_read_timeout(self._connection, min(PROBE_SECONDS, most))
+            seconds = min(PROBE_SECONDS, get_timeouts(self._engine).silence)
+            get_system(self._engine).set_read_timeout(self._connection, seconds)
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(sql, parameters)
             rows = list(cursor.fetchall())

@@ -1,33 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the feed, and their sum: the providers to load, and the changes of usage that a reader adds.
+"""Rows of the feed, and their sum: the providers to load, and the changes of usage to add.
 
-**Counting.** The row of a claim contains its change of usage and generation of a provider. A reader
-adds the change to its own amounts, without a load of the provider. The result equals a load of
-everything in the same snapshot:
+**Counting.** The row of a claim has its change of usage and generation of a provider. A reader adds this change
+to its amounts without loading the provider. The result equals a load of everything in the same snapshot:
 
-1. *Each change is counted once.* The position of a shard and its rows are committed together, and a
-   reader reads all rows between the positions of two views. A transaction is either in the earlier view,
-   or its rows are among the rows that are read.
-2. *Usage.* The usage of a class on a provider is the sum over its allocations. A transaction has locked
-   the consumer and counted the deleted rows, so it records the exact difference of this sum. Usage is
-   therefore the sum of all recorded differences, in any order: the rows of several shards may
-   arrive in any order.
-3. *Generation.* A transaction that raises the generation of a provider has locked its row, and records
-   the step and the new generation. The raises of a provider are therefore ordered; the greatest
-   recorded generation is the present one, and its time is the time of the provider's last change. A
-   release raises no generation.
-4. *Other changes*, such as the shape of a tree, inventories and names, are recorded by the id of the
-   provider. A reader loads the provider in the view of the positions and ignores the amounts for
-   it in the same rows. A transaction with claims and other changes of a provider is recorded like this.
-5. *Missing rows.* A change of a class without an inventory, or of a deleted provider, comes from old
-   data and has no visible usage. If an inventory is created later, the provider is loaded.
+1. *Each change is counted once.* The position of a shard and its rows are committed together, and a reader reads
+   all rows between the positions of two views. A transaction is either in the earlier view, or in these rows.
+2. *Usage* of a class on a provider is the sum of its allocations. A transaction has locked the consumer and counted
+   the deleted rows, so it records the exact difference of this sum. The differences may be added in any order.
+3. *Generation.* A transaction that raises the generation of a provider has locked its row, and records the step and
+   the new generation. The greatest recorded generation is therefore the present one, and its time is that of the
+   provider's last change. A release raises no generation.
+4. *Other changes*, such as those of tree, inventories and names, are recorded by the id of the provider, even if the
+   transaction also has claims. A reader loads the provider in the view of the positions, and ignores the amounts
+   for it in the same rows.
+5. *Missing rows.* A change of a class without an inventory, or of a deleted provider, comes from old data and has no
+   visible usage. If an inventory is created later, the provider is loaded.
 
-A reader checks (3): its generation plus all steps must equal the greatest recorded generation. If it
-does not, another program has written without the feed, and the reader loads everything.
+A reader checks (3): its generation plus all steps must equal the greatest recorded generation. Otherwise another
+program has written without the feed, and the reader loads everything.
 
-**Amounts.** The column `amounts` is a JSON list of integers: the step and the new value of the generation,
-then each class and the increase of its usage. Without a text, a reader loads the provider. The time of
-the change is `created_at`, which equals `updated_at` of the provider, rounded by the database in the same way.
+**Amounts.** The column `amounts` is a JSON list of integers: the step and the new value of the generation, then each
+class and the increase of its usage. If it is NULL, a reader loads the provider. The time of the change is
+`created_at`, which equals `updated_at` of the provider, rounded by the database in the same way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,17 +41,17 @@ from treeclaim.store.schema.tables import LONGEST_AMOUNTS
 PROVIDER = "provider"
 CATALOGUE = "catalogue"
 NOTHING = "nothing"
-"""A commit that changed nothing that a Forest has; only Galera needs its row."""
+"""A commit without changes for a Forest; only Galera needs its row."""
 
 FORMAT = 1
-"""The format of the rows that this release writes. A reader that meets another one loads everything."""
+"""The format of rows that this release writes. A reader that finds another format loads everything."""
 
 _seconds = lru_cache(maxsize=16)(seconds)
-"""All rows of a commit have one time, and a commit may have thousands."""
+"""Cached, because all rows of a commit have the same time, and a commit may have thousands of rows."""
 
 
 class FeedRow(NamedTuple):
-    """A row of the feed, as far as a Forest needs it."""
+    """The columns of a feed row that a Forest needs."""
 
     kind: str
     shard: int
@@ -86,7 +81,7 @@ class FeedDelta:
 
     @classmethod
     def of(cls, rows: Iterable[FeedRow]) -> "FeedDelta":
-        """Return the sum of rows."""
+        """Sum up rows."""
         provider_ids: set[int] = set()
         usage: dict[int, UsageChange] = {}
         catalogue = unknown = False
@@ -110,7 +105,7 @@ class FeedDelta:
         records: Sequence[ProviderRecord],
         catalogue: Catalogue | None = None,
     ) -> Changes:
-        """Return the changes up to a cursor, given the existing ones of the providers to load."""
+        """Return the changes up to a cursor, given the records of the providers to load that exist."""
         return Changes(
             cursor,
             complete=False,
@@ -122,7 +117,7 @@ class FeedDelta:
 
 
 def write_amounts(change: UsageChange | None) -> str | None:
-    """Return a change as text; None, so that readers load the provider, if the text would not fit."""
+    """Return the `amounts` of a change; None without a change, or for too long a text."""
     if change is None:
         return None
     numbers = [change.steps, change.generation]
@@ -133,10 +128,10 @@ def write_amounts(change: UsageChange | None) -> str | None:
     return text if len(text) <= LONGEST_AMOUNTS else None
 
 
-def read_amounts(text: str | None, at: datetime | str) -> UsageChange | None:
-    """Return the change of a text, with the `created_at` of its row; None if the provider must be loaded."""
+def read_amounts(text: str | None, created_at: datetime | str) -> UsageChange | None:
+    """Return the change of the `amounts` and time of a row; None if the provider must be loaded."""
     if text is None:
         return None
     steps, generation, *used = orjson.loads(text)
     amounts = dict(zip(used[::2], used[1::2], strict=True))
-    return UsageChange(amounts, steps, generation, _seconds(at))
+    return UsageChange(amounts, steps, generation, _seconds(created_at))

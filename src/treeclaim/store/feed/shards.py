@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The change feed's eight shards: chains of commits, of which each write extends one (decision 0002).
+"""The change feed's eight shards: chains of commits (decision 0002). Each write extends one of them.
 
-A shard is a row with the position and the random token of its last commit. The last statements of a
-write advance one shard and insert the write's feed rows, each with the token before it. The lock of the
-shard's row is held until the end of the transaction, so the positions of a shard have no gaps and no
-repetitions. A reader compares its eight positions and tokens with those of the shards.
+A shard is a row with the position and the random token of its last commit. The last statements of a write advance
+one shard and insert the write's feed rows, each with the token before it. The shard's row stays locked until the
+transaction ends, so its positions have no gaps and no repetitions. A reader compares its eight positions and tokens
+with those of the shards.
 
-A read view of MariaDB is no atomic copy: it may show position k + 1 without k. Rows are therefore used
-only if all positions after those of the reader are present.
+A read view of MariaDB is not atomic: it may show position k + 1 without k. A reader therefore uses rows only if all
+positions after its own are present.
 """
 
 import secrets
@@ -36,17 +36,17 @@ from treeclaim.store.feed.rows import CATALOGUE, FORMAT, NOTHING, PROVIDER, writ
 from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_shard, new_token
 
 LOCK_SECONDS = 0.5
-"""Seconds that a write waits for its shard, whose row is locked for one COMMIT at a time; whole seconds on MariaDB.
-After a longer wait its owner is stopped, and the write runs again with another shard."""
+"""Seconds that a write waits for its shard; whole seconds on MariaDB. The row is locked for one COMMIT at a time, so
+after a longer wait its owner has stopped, and the write runs again with another shard."""
 
 _AVOID_SECONDS = 10.0
-"""Seconds for which a process avoids such a shard: the server ends idle transactions after this time by default."""
+"""Seconds for which a process avoids such a shard; by default, the server ends idle transactions after this time."""
 
 _ADVANCE = """
 UPDATE treeclaim_feed_shards SET previous = token, token = :token, position = position + 1
 WHERE shard = :shard
 """
-"""MariaDB assigns from left to right, so `previous` comes first."""
+"""`previous` comes first, because MariaDB assigns from left to right."""
 
 _FENCED = " AND fence = :fence"
 
@@ -56,7 +56,7 @@ _JSON_COLUMNS = ("kind", "object_id", "parts", "uuid", "tree", "amounts")
 
 
 def _insert(kind: str, shard: str = _SHARD) -> str:
-    """Return the INSERT of rows that are one JSON list, for a kind of database."""
+    """Return the INSERT of the rows in one JSON list, for a kind of database."""
     columns = [f"r.{name}" for name in _JSON_COLUMNS]
     types = {name: str(feed.c[name].type) for name in _JSON_COLUMNS}
     at = ":at, :format"
@@ -79,7 +79,7 @@ def _insert(kind: str, shard: str = _SHARD) -> str:
 
 _INSERT_BY_KIND = {kind: _insert(kind) for kind in ("sqlite", "postgresql", "mysql")}
 
-# The lock timeout holds until the end of the transaction, which sends nothing but COMMIT after that.
+# The lock timeout lasts until the end of the transaction, which sends only COMMIT after this.
 _POSTGRESQL = f"""
 WITH advanced AS (
 {_ADVANCE} AND set_config('lock_timeout', :wait, true) IS NOT NULL
@@ -97,13 +97,13 @@ UNREAD, _AT = (
     " OR ".join(f"shard = {shard} AND position {sign} :at_{shard}" for shard in range(SHARDS))
     for sign in (">", "=")
 )
-"""Conditions on the position in each shard."""
+"""Conditions on the positions of all shards."""
 
 _WRITER = "SELECT writer, fence FROM treeclaim_feed_shards WHERE shard = 0"
 
 
 class Shard(NamedTuple):
-    """A shard: its number, the position and the token of its last commit, and the last pruned position."""
+    """The number of a shard, the position and token of its last commit, and the last pruned position."""
 
     number: int
     position: int
@@ -114,10 +114,10 @@ class Shard(NamedTuple):
 class FeedState(Enum):
     """The relation of a view of the feed to a cursor."""
 
-    CURRENT = "nothing was committed since"
-    NEWS = "the view has all commits since"
-    INCOMPLETE = "the view lacks a commit, which a later view has"
-    LOST = "the feed does not have the commits since, or this is another history"
+    CURRENT = "no commit since the cursor"
+    NEWS = "the view has all commits since the cursor"
+    INCOMPLETE = "the view lacks a commit that a later view has"
+    LOST = "commits since the cursor were pruned, or the history is another one"
 
 
 class ShardBusyError(Exception):
@@ -125,7 +125,7 @@ class ShardBusyError(Exception):
 
 
 class OtherWriterError(Exception):
-    """Another node of a Galera cluster wrote last; this one must take over first."""
+    """Another node of a Galera cluster wrote last; this node must take over first."""
 
 
 class ShardChoice:
@@ -135,12 +135,12 @@ class ShardChoice:
         self._avoided_until: dict[int, float] = {}
 
     def draw(self, connection: Connection) -> int:
-        """Return a random shard that was not busy lately; always 0 on SQLite, which has one writer at a time."""
+        """Return a random shard that was not busy lately; 0 on SQLite, which has one writer at a time."""
         if not get_system(connection).is_server:
             return 0
         now = monotonic()
         free = [shard for shard in range(SHARDS) if self._avoided_until.get(shard, 0.0) < now]
-        # After a fork, `random` would draw the same numbers in both processes.
+        # `random` would draw the same numbers in both processes after a fork.
         return secrets.choice(free or range(SHARDS))
 
     def avoid(self, shard: int) -> None:
@@ -149,15 +149,15 @@ class ShardChoice:
 
 
 def read_fence(transaction: WriteTransaction) -> int | None:
-    """Return the fence of the present writer on Galera; None elsewhere; the first statement of a write.
+    """Return the fence of the present writer on Galera, None elsewhere; must be the first statement of a write.
 
-    A row lock holds on one node only, and transactions of two nodes conflict only if both write the same
-    row. A takeover writes the same fence into all shards, and a write advances any of them with the fence
-    that it read. So between writes of two nodes lies a takeover that conflicts with both of them.
+    On Galera a row lock holds on one node only, and transactions of two nodes conflict only if they write the same
+    row. A takeover writes one fence into all shards, and a write advances a shard only if it has the fence that
+    the write has read. Between writes of two nodes is therefore a takeover, which conflicts with both.
 
     Raises:
         OtherWriterError: if another node wrote last.
-        RetryTransactionError: if there is no shard.
+        RetryTransactionError: if the shards are missing.
     """
     node = galera_node(transaction.connection)
     if node is None:
@@ -170,7 +170,7 @@ def read_fence(transaction: WriteTransaction) -> int | None:
 
 
 def take_over(connection: Connection) -> None:
-    """Make the node of a connection the writer; writes all shards, in a transaction of its own."""
+    """Make the node of a connection the writer, in a separate transaction that writes all shards."""
     node = galera_node(connection)
     locked = connection.execute(
         sa.select(feed_shards.c.writer).order_by(feed_shards.c.shard).with_for_update()
@@ -180,13 +180,13 @@ def take_over(connection: Connection) -> None:
 
 
 def append_changes(transaction: WriteTransaction, shard: int, fence: int | None = None) -> None:
-    """Advance a shard, and append the changes of a transaction to the feed; nothing may follow but COMMIT.
+    """Advance a shard, and append the changes of a transaction to the feed; only COMMIT may follow.
 
-    A transaction without changes appends nothing, but on Galera a row of the kind `NOTHING`.
+    A transaction without changes appends nothing, except on Galera, where it appends a row of the kind `NOTHING`.
 
-    Raises:
-        RetryTransactionError: if the fence is not valid any more; the flush may raise it too.
-        DBAPIError: if the shard's lock was not free in time (`is_busy_shard`); the flush may raise it too.
+    Raises, here or at the flush:
+        RetryTransactionError: if the fence is no longer valid.
+        DBAPIError: if the shard's lock was not free in time.
     """
     changes = _make_rows(transaction)
     if not changes:
@@ -217,7 +217,7 @@ def append_changes(transaction: WriteTransaction, shard: int, fence: int | None 
 
 
 def _make_rows(transaction: WriteTransaction) -> list[dict[str, Any]]:
-    """Return the columns of the feed rows, without those that are NULL."""
+    """Return the columns of the feed rows that are not NULL."""
     touched = [
         (PROVIDER, provider_id, effect)
         for provider_id, effect in sorted(
@@ -246,12 +246,12 @@ def is_shard_statement(sql: str | None) -> bool:
 
 
 def load_shards(transaction: ReadTransaction) -> list[Shard]:
-    """Return the shards as the view of a transaction shows them."""
+    """Load the shards."""
     return make_shards(transaction.rows(_SELECT_SHARDS))
 
 
 def make_shards(rows: Iterable[Sequence[Any]]) -> list[Shard]:
-    """Return shards, ordered by number, of rows with their columns."""
+    """Return shards, ordered by number, from rows with their columns."""
     return sorted(Shard(*row) for row in rows)
 
 
@@ -265,14 +265,14 @@ def make_cursor(shards: Sequence[Shard]) -> Cursor:
 def load_cursor(transaction: ReadTransaction) -> Cursor:
     """Return the end of the change feed in the view of a transaction.
 
-    A later view shows everything up to this cursor. The view itself may lack a commit before it, so what is
-    read in this transaction must not be followed from it.
+    This view may lack a commit before the cursor; later views show all of them. A reader must therefore not
+    combine this cursor with other results of the same transaction.
     """
     return make_cursor(load_shards(transaction))
 
 
 class Chain(NamedTuple):
-    """Commits of a shard: how many, the position of the last one, and the token before the first one."""
+    """Commits of a shard: their number, the last position, and the token before the first commit."""
 
     commits: int
     last: int
@@ -286,7 +286,7 @@ def load_feed_rows(
     query: str,
     groups: str = "",
 ) -> list[Any]:
-    """Return the rows of a query for feed rows after a cursor; `groups` is the end of the query."""
+    """Return the rows of a query over the feed rows after a cursor; `groups` is the end of the query."""
     positions = cursor.positions
     if len(positions) != SHARDS or all(
         shard.position <= positions[shard.number] for shard in shards
@@ -297,7 +297,7 @@ def load_feed_rows(
 
 
 def make_chains(rows: Iterable[Any]) -> dict[int, Chain]:
-    """Return the commits of feed rows, by shard."""
+    """Return the commits of feed rows by shard."""
     token_before: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for row in rows:
         token_before[row.shard][row.position] = row.previous
@@ -310,7 +310,7 @@ def make_chains(rows: Iterable[Any]) -> dict[int, Chain]:
 def load_chains(
     transaction: ReadTransaction, cursor: Cursor, shards: Sequence[Shard]
 ) -> dict[int, Chain]:
-    """Return the commits after a cursor, by shard; of any number of feed rows, which stay in the database."""
+    """Return the commits after a cursor by shard; the database counts the feed rows."""
     counted = load_feed_rows(transaction, cursor, shards, _COUNTED, "GROUP BY shard")
     if not counted:
         return {}
@@ -326,7 +326,7 @@ def has_all(
     shards: Sequence[Shard],
     chains: Mapping[int, Chain],
 ) -> bool:
-    """Return whether the view of a transaction has all commits since a cursor; arguments as for `compare`.
+    """Return whether the view of a transaction has all commits since a cursor (arguments as for `compare`).
 
     Raises:
         IncompleteViewError: if another view may have them.
@@ -341,9 +341,9 @@ def compare(cursor: Cursor, shards: Sequence[Shard], chains: Mapping[int, Chain]
     """Compare a cursor with a view of the feed.
 
     Args:
-        cursor: The positions and tokens up to which a reader has all commits.
+        cursor: The end of the commits that a reader has.
         shards: All shards of the view.
-        chains: The commits of the feed rows after the positions of the cursor, by shard.
+        chains: The commits of the feed rows after the cursor, by shard.
     """
     if len(shards) != SHARDS or len(cursor.positions) != SHARDS:
         return FeedState.LOST
@@ -366,7 +366,7 @@ def compare(cursor: Cursor, shards: Sequence[Shard], chains: Mapping[int, Chain]
 def reset(connection: Connection) -> None:
     """Give all shards new tokens and no readable past, so that each reader loads everything.
 
-    For changes that are not in the feed. It creates missing shards, and ends every fence.
+    This is for changes that are not in the feed. It creates missing shards, and invalidates every fence.
     """
     positions = dict.fromkeys(range(SHARDS), 0)
     locked = connection.execute(

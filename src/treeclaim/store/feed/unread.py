@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the changes since a cursor in one snapshot, or everything where the feed does not have them.
+"""Loads the changes since a cursor in one snapshot, or everything if the feed does not have them.
 
-A snapshot of MariaDB may lack a commit and show a later one of the same shard. So changes are applied
-only if the feed rows after the cursor are complete, and a load of everything only if those after its
-*floor* are: a cursor that an earlier statement has read. Otherwise the transaction begins again.
+A snapshot of MariaDB may lack a commit and show a later commit of the same shard. A reader therefore applies changes
+only if the feed rows after its cursor are complete. It applies a load of everything only if the feed rows after the
+*floor* are complete, a cursor that an earlier statement has read. Otherwise the transaction runs again.
 """
 
 from treeclaim.model.changes import Changes, Cursor
@@ -26,8 +26,8 @@ _COUNT_PROVIDERS = "SELECT COUNT(*) FROM resource_providers"
 _FEW = 1_000
 _COUNT_SHARE = 2
 _LOAD_SHARE = 6
-"""A load of everything needs 7 µs for each provider: a sixth of the 43 µs of a load by id, and half of the time to
-count a commit. A reader that is more than `_FEW` behind therefore compares the costs."""
+"""A load of everything takes 7 µs for each provider: a sixth of a load by id (43 µs), and half of the time to count a
+commit. For more than `_FEW` commits or providers, a reader therefore compares the costs."""
 
 
 def load_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
@@ -48,7 +48,7 @@ def load_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes
 def _load_delta(
     transaction: ReadTransaction, cursor: Cursor, shards: list[Shard]
 ) -> FeedDelta | None:
-    """Return the sum of the rows after a cursor; None if everything must be loaded, or a load is cheaper."""
+    """Return the sum of the rows after a cursor; None if loading everything is necessary or cheaper."""
     commits = sum(
         max(shard.position - position, 0)
         for shard, position in zip(shards, cursor.positions, strict=False)
@@ -63,7 +63,7 @@ def _load_delta(
 
 
 def _is_load_cheaper(transaction: ReadTransaction, number: int, share: int) -> bool:
-    """Return whether a load of everything is cheaper than a number of items of this share."""
+    """Return whether loading everything is cheaper than a number of items that cost `share` providers each."""
     if number <= _FEW:
         return False
     return share * number > int(transaction.scalar(_COUNT_PROVIDERS))
@@ -73,10 +73,10 @@ def _load_everything(transaction: ReadTransaction, shards: list[Shard]) -> Chang
     floor = transaction.floor
     if floor is None:
         raise IncompleteViewError
-    # If rows were pruned since the floor, or the database was restored, the next floor is later.
+    # After a pruning or a restoration of the database, the next attempt has a later floor.
     if not has_all(transaction, floor, shards, load_chains(transaction, floor, shards)):
         raise IncompleteViewError
-    # This module imports numpy, 14 MB of memory, which processes without a Forest save.
+    # Processes without a Forest save the 14 MB of numpy.
     from treeclaim.store.reading.providers.whole import load_whole_inventory  # noqa: PLC0415
 
     catalogue = load_catalogue(transaction)

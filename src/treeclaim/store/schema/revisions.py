@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates the schema, or adopts that of Placement (contract page 85)."""
+"""Creates the schema, or adopts that of Placement, and checks its revisions (contract page 85)."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -27,10 +27,10 @@ from treeclaim.store.schema.tables import (
 )
 
 Columns = Mapping[str, AbstractSet[str]]
-"""Names of the present columns by table."""
+"""Names of columns by table."""
 
 _LOCK_WAIT = 60
-"""Seconds that a process waits while another process creates the schema."""
+"""Seconds to wait for another process that creates the schema."""
 
 
 def sync(engine: Engine) -> None:
@@ -41,7 +41,7 @@ def sync(engine: Engine) -> None:
         StoreUnavailableError: if the database does not respond.
     """
     try:
-        # READ COMMITTED: after the wait for the lock, the tables of another process must be visible.
+        # READ COMMITTED, because tables that another process has created must be visible after the wait.
         writing = get_system(engine).for_writing(engine)
         with connected(writing) as connection, _schema_lock(connection):
             extend_timeouts(connection)
@@ -60,7 +60,7 @@ def sync(engine: Engine) -> None:
 
 
 def require_ready(engine: Engine) -> None:
-    """Check that the schema is complete and of the right revision.
+    """Check that the schema is complete and at the required revisions.
 
     Raises:
         SchemaRevisionError: if it is not; the message has the remedy.
@@ -81,7 +81,7 @@ def require_ready(engine: Engine) -> None:
 
 
 def version(connection: Connection) -> str | None:
-    """Return the revision of the Placement schema; None without a revision."""
+    """Return the revision of the Placement schema; None if it is not recorded."""
     return _read_revision(connection, alembic_version)
 
 
@@ -89,14 +89,14 @@ def read_own_revision(connection: Connection) -> str | None:
     """Return the revision of Treeclaim's own tables; None if they are incomplete.
 
     Raises:
-        SchemaRevisionError: if this program does not understand the revision.
+        SchemaRevisionError: if their revision is unknown.
     """
     revision = _read_revision(connection, own_version)
     if revision not in (None, OWN_REVISION):
         raise SchemaRevisionError(
             f"Treeclaim's own tables in the database are at revision {revision}; this program "
-            f"understands {OWN_REVISION} only. Nothing was changed. Use the release that made "
-            "them, or restore a backup from before it."
+            f"understands {OWN_REVISION} only. Nothing was changed. Use the release that created "
+            "them, or restore an older backup."
         )
     return revision
 
@@ -139,7 +139,7 @@ def _require_own(connection: Connection) -> None:
 
 
 def present_columns(connection: Connection) -> Columns:
-    """Return the names of the columns of each table in a database."""
+    """Return the columns of all tables in a database."""
     columns = sa.inspect(connection).get_multi_columns()
     return {
         table: {column["name"] for column in table_columns}
@@ -148,7 +148,7 @@ def present_columns(connection: Connection) -> Columns:
 
 
 def missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
-    """Return the missing tables, then the missing columns of other tables."""
+    """Return the missing tables, then the missing columns of present tables."""
     every_table = [table for table in tables.sorted_tables if table is not alembic_version]
     return [table.name for table in every_table if table.name not in present] + [
         f"{table.name}.{name}"
@@ -159,7 +159,7 @@ def missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
 
 
 def _require_empty(connection: Connection) -> None:
-    """Refuse tables of an unknown revision with rows; an interrupted attempt leaves empty tables."""
+    """Refuse tables with rows but without a revision; an interrupted attempt leaves empty tables."""
     name = resource_providers.name
     if (
         sa.inspect(connection).has_table(name)
@@ -175,7 +175,7 @@ def _require_empty(connection: Connection) -> None:
 def _create_own_tables(connection: Connection) -> None:
     """Create Treeclaim's own tables with the shards of the feed, and record their revision.
 
-    It continues an interrupted attempt: MariaDB commits each statement separately.
+    This also completes an interrupted attempt, because MariaDB commits each statement separately.
     """
     for table in own_tables.sorted_tables:
         table.create(connection, checkfirst=True)
@@ -211,6 +211,6 @@ def _schema_lock(connection: Connection) -> Iterator[None]:
 
 def _lock_error() -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"Another process has been making the schema for {_LOCK_WAIT} seconds. Run 'treeclaim "
+        f"Another process has been creating the schema for {_LOCK_WAIT} seconds. Run 'treeclaim "
         "db sync' again when it has ended."
     )

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables: those of the Placement service as they are, and Treeclaim's own beside them.
+"""The tables of the Placement service (contract page 85), and Treeclaim's own tables.
 
-Names, types, constraints and indexes are those of contract page 85. Own tables carry the prefix
-`treeclaim_`.
+The names of own tables begin with `treeclaim_`.
 """
 
 import secrets
@@ -37,10 +36,7 @@ OWN_REVISION = "0002"
 """The only revision of Treeclaim's own tables that this program understands."""
 
 placement = MetaData()
-"""The tables of the Placement service."""
-
 own_tables = MetaData()
-"""Treeclaim's own tables."""
 
 
 def _table(name: str, metadata: MetaData, *parts: SchemaItem) -> Table:
@@ -53,7 +49,7 @@ def _placement_table(name: str, *parts: SchemaItem) -> Table:
 
 
 def _table_of_names(name: str, column: str, kind: TypeEngine[str]) -> Table:
-    """Return a table of Placement that gives names their ids."""
+    """Return a table of Placement that maps names to ids."""
     return _placement_table(
         name,
         Column("id", Integer, primary_key=True, autoincrement=True),
@@ -190,10 +186,10 @@ own_version = _own_table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="treeclaim_alembic_version_pkc"),
 )
-"""The revision of Treeclaim's own tables; its row is written after all of them were created."""
+"""The revision of Treeclaim's own tables; its row is written after the last table."""
 
 SHARDS = 8
-"""Shards of the change feed. More of them let more commits overlap, and make each poll longer."""
+"""Shards of the change feed. With more shards, more commits overlap, and each poll takes longer."""
 
 feed_shards = Table(
     "treeclaim_feed_shards",
@@ -207,24 +203,25 @@ feed_shards = Table(
     Column("fence", BigInteger, nullable=False),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb3",
-    # Room for further versions of the row on its page: every write updates one of them.
+    # Every write updates a row, so its page needs room for further versions.
     postgresql_with={"fillfactor": 10},
 )
 """The shards of the change feed, which always exist; see `treeclaim.store.feed.shards`.
 
 `position` numbers the commits of a shard. `token` is the random token of the last commit, `previous` that of the
-commit before it. Feed rows up to `pruned_to` may have been deleted. `writer` is the Galera node that writes, and
-`fence` was drawn when it took over.
+commit before it. Feed rows up to `pruned_to` may have been deleted. `writer` is the Galera node that writes; its
+takeover drew the `fence`.
 """
 
 
 def new_token() -> int:
-    """Return a random number of 63 bits; from the operating system, so two processes after a fork get different ones."""
+    """Return a random number of 63 bits."""
+    # From the operating system, because two processes after a fork must not draw the same numbers.
     return secrets.randbits(63)
 
 
 def new_shard(number: int, position: int = 0) -> dict[str, int | str]:
-    """Return the row of a new shard, without a readable past and with no writer."""
+    """Return the row of a new shard without a readable past and a writer."""
     return {
         "shard": number,
         "position": position,
@@ -237,7 +234,7 @@ def new_shard(number: int, position: int = 0) -> dict[str, int | str]:
 
 
 LONGEST_AMOUNTS = 255
-"""Characters of `amounts` in the feed: enough for a claim of some dozen classes on one provider."""
+"""Characters of `amounts` in the feed, enough for a claim of some dozen classes on one provider."""
 
 feed = _own_table(
     "treeclaim_feed",
@@ -253,13 +250,12 @@ feed = _own_table(
     Column("tree", String(36)),
     Column("amounts", String(LONGEST_AMOUNTS)),
 )
-"""The providers that each committed transaction touched; see `treeclaim.store.feed`.
+"""The providers that each transaction changed; see `treeclaim.store.feed`.
 
-`previous` is the token of the commit before this one in its shard. `format` is the version of a row's meaning. In
-format 1, `parts` are the bits of
-`model.parts.Part`; `uuid` is the UUID of a deleted provider; `tree` is the UUID of the former root of a deleted
-or moved provider. `amounts` contains the changes of usage and generation by claims; without it, readers load the
-provider.
+`previous` is the token of the preceding commit in the shard. `format` is the version of the row's meaning. In format
+1, `parts` are the bits of `model.parts.Part`, `uuid` is the UUID of a deleted provider, and `tree` is the UUID of
+the former root of a deleted or moved provider. `amounts` has the changes of usage and generation by claims; if it is
+NULL, readers load the provider.
 """
 
 holds = _own_table(
@@ -270,10 +266,10 @@ holds = _own_table(
     Column("note", Text),
     Index("treeclaim_holds_ends_at_idx", "ends_at"),
 )
-"""Terms of holds (contract page 100), by the uuid of their consumers.
+"""Terms of holds (contract page 100), by the uuids of their consumers.
 
-A consumer is a hold if it has a row here and the type `TREECLAIM_HOLD`. `ends_at` is naive UTC, in
-whole seconds. `note` is a JSON string of ASCII characters, which the columns of every database accept.
+A consumer is a hold if it has a row here and the type `TREECLAIM_HOLD`. `ends_at` is naive UTC, in whole seconds.
+`note`, like other texts of clients in own tables, is JSON in ASCII, which every character set can store.
 """
 
 hold_projects = _own_table(
@@ -283,7 +279,7 @@ hold_projects = _own_table(
     Column("project", String(255), nullable=False),
     Index("treeclaim_hold_projects_project_idx", "project"),
 )
-"""Further projects with the right to draw from a hold, numbered in the order of the client."""
+"""Further projects that may draw from a hold, numbered in the order of the client."""
 
 draws = _own_table(
     "treeclaim_draws",
@@ -304,11 +300,11 @@ requests = _own_table(
     Column("gone_at", DateTime),
     Index("treeclaim_requests_gone_at_idx", "gone_at"),
 )
-"""Requests by which consumers were placed: JSON lists of queries, in ASCII characters. `gone_at` is the time
-at which the consumer was first found without a record, naive UTC."""
+"""Requests by which consumers were placed: JSON lists of queries, in ASCII. At `gone_at`, naive UTC, the consumer was
+first found without a record."""
 
 MOST_MIXES = 64
-"""Mixes that may exist (contract page 101, section 2)."""
+"""Largest number of mixes (contract page 101, section 2)."""
 
 _MYSQL = ("mysql", "mariadb")
 
@@ -323,17 +319,15 @@ mixes = _own_table(
     Column("body", Text().with_variant(mysql.MEDIUMTEXT(), *_MYSQL), nullable=False),
     Index("treeclaim_mixes_slot_idx", "slot", unique=True),
 )
-"""Mixes of requests. `body` is the document of the client, as JSON in ASCII characters. The unique `slot`,
-0 to `MOST_MIXES` - 1, bounds their number also for concurrent writes. Names are case-sensitive, unlike
-MariaDB's default collations."""
+"""Mixes of requests. `body` is the client's document as JSON in ASCII. The unique `slot`, 0 to `MOST_MIXES` - 1, bounds
+their number for concurrent writes. Names are case-sensitive, unlike MariaDB's default collations."""
 
 aggregate_names = _own_table(
     "treeclaim_aggregate_names",
     Column("uuid", String(36), primary_key=True),
     Column("name", Text, nullable=False),
 )
-"""Display names of aggregates: JSON strings of ASCII characters. A name exists independently of the
-providers in its aggregate."""
+"""Display names of aggregates: JSON strings in ASCII. An aggregate without providers may have a name."""
 
 attributes = _own_table(
     "treeclaim_attributes",
@@ -341,7 +335,7 @@ attributes = _own_table(
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""Attributes of providers (contract page 102, section 1): JSON texts of ASCII characters, by name."""
+"""Attributes of providers (contract page 102, section 1): JSON texts in ASCII, by name."""
 
 consumption = _own_table(
     "treeclaim_consumption",
@@ -352,7 +346,7 @@ consumption = _own_table(
     Column("amount", Integer, nullable=False),
     Index("treeclaim_consumption_consumed_idx", "consumed_provider_id", "consumed_class_id"),
 )
-"""Units of another inventory that each unit of an inventory consumes (contract page 102, section 2)."""
+"""Units of a second inventory that each unit of an inventory consumes (contract page 102, section 2)."""
 
 conditions = _own_table(
     "treeclaim_conditions",
@@ -365,8 +359,8 @@ conditions = _own_table(
     Column("reason", Text, nullable=False),
     Index("treeclaim_conditions_ends_at_idx", "ends_at"),
 )
-"""Conditions of providers (contract page 102, section 3), by their keys. `ends_at` is naive UTC, in whole
-seconds; `reason` a JSON string of ASCII characters."""
+"""Conditions of providers (contract page 102, section 3), by key. `ends_at` is naive UTC, in whole seconds; `reason` is a
+JSON string in ASCII."""
 
 ROWS_OF_PROVIDERS = (
     inventories,
@@ -377,4 +371,4 @@ ROWS_OF_PROVIDERS = (
     consumption,
     conditions,
 )
-"""Tables with rows of a provider, by `resource_provider_id`; all except allocations are deleted with it."""
+"""Tables with a `resource_provider_id`. Deleting a provider deletes its rows in all of them but allocations."""

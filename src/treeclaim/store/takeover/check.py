@@ -52,10 +52,10 @@ _REFERENCES: Mapping[tuple[str, Level, str], Sequence[tuple[str, str]]] = {
     ("projects", Level.ERROR, "a project"): [("consumers", "project_id")],
     ("users", Level.ERROR, "a user"): [("consumers", "user_id")],
 }
-"""The columns that must refer to a row of a table, with the level of a finding and the noun for such a row."""
+"""Columns that must refer to a row of a table, by that table, the level of a violation, and the noun for the row."""
 
 _Rule = tuple[str, Sequence[str], Level, str, str]
-"""Query for the invalid rows of the first of some needed tables; severity, description and remedy."""
+"""Query for invalid rows, needed tables (the first has these rows), level, description and remedy."""
 
 _UNICODE = {"utf8", "utf8mb3", "utf8mb4"}
 _CHARACTER_SETS = """
@@ -65,7 +65,7 @@ WHERE table_schema = DATABASE() AND character_set_name IS NOT NULL AND table_nam
 
 
 def check(settings: DatabaseSettings) -> list[Finding]:
-    """Check a database and its server, without writing; skip the checks that an error prevents."""
+    """Check a database and its server without writing; skip checks that an error prevents."""
     try:
         engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError) as error:
@@ -83,8 +83,8 @@ def _unreachable(error: BaseException) -> Finding:
     return failed(
         "connection",
         f"the database does not answer: {str(error).strip()}",
-        "Look at [placement_database]/connection: address, port, name, user and password; a file "
-        "of SQLite must exist, or be made by 'treeclaim db sync'.",
+        "Check [placement_database]/connection: address, port, name, user and password. For SQLite, the "
+        "file must exist; 'treeclaim db sync' creates it.",
     )
 
 
@@ -144,7 +144,7 @@ def _check_revision(connection: Connection) -> Finding:
 def _check_own_tables(connection: Connection, present: Columns) -> Finding:
     subject = "own tables"
     if own_version.name not in present:
-        return passed(subject, "not there yet; 'treeclaim db sync' makes them")
+        return passed(subject, "not there yet; 'treeclaim db sync' creates them")
     try:
         revision = read_own_revision(connection)
     except SchemaRevisionError as error:
@@ -175,7 +175,7 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
 
 
 def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
-    """Count the invalid rows of the tables with all columns."""
+    """Count invalid rows in tables that have all columns."""
     tables = placement.tables | own_tables.tables
     for sql, names, level, text, remedy in _rules():
         if any(not present.get(name, set()) >= {*tables[name].columns.keys()} for name in names):
@@ -204,7 +204,7 @@ def _rules() -> Iterator[_Rule]:
 
 
 def _dangling(table: str, column: str, target: str) -> str:
-    """Return the query for references to missing rows of a table."""
+    """Return the query for references to missing rows of the target."""
     return (
         f"SELECT {column} FROM {table} referring WHERE {column} IS NOT NULL "
         f"AND NOT EXISTS (SELECT 1 FROM {target} referred WHERE referred.id = referring.{column})"
@@ -212,7 +212,6 @@ def _dangling(table: str, column: str, target: str) -> str:
 
 
 def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
-    """Load the inventory as a worker does."""
     transaction = ReadTransaction(connection)
     try:
         load_catalogue(transaction)
@@ -221,6 +220,6 @@ def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
         return failed(
             "inventory",
             f"it cannot be loaded: {describe_cause(error)}",
-            "Correct the rows that the message names; without an inventory, no read is answered.",
+            "Correct the rows that the message names; without an inventory, every read fails.",
         )
     return passed("inventory", f"{len(inventory.id)} providers were loaded")

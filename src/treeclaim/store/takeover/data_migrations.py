@@ -8,7 +8,6 @@ from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 
 PROVIDERS_WITHOUT_ROOT = "SELECT id FROM resource_providers WHERE root_provider_id IS NULL"
-"""The providers without a root."""
 
 _FIRST_WITHOUT_ROOT = f"{PROVIDERS_WITHOUT_ROOT} ORDER BY id LIMIT :most FOR UPDATE"
 _SET_ROOT = """
@@ -18,10 +17,10 @@ WHERE root_provider_id IS NULL AND id IN :ids
 _FIRST_WITHOUT_RECORD = f"{CONSUMERS_WITHOUT_RECORD} ORDER BY consumer_id LIMIT :most"
 
 Owner = tuple[str, str]
-"""Project and user to record for claims from before consumers had owners."""
+"""Project and user for consumers whose claims are older than the records of owners."""
 
 Migration = Callable[[WriteTransaction, int, Owner], tuple[int, int]]
-"""Completes at most a number of rows; returns the numbers of found and of completed rows."""
+"""Completes at most a number of rows; returns the numbers of incomplete and of completed rows."""
 
 
 def set_root_provider_ids(
@@ -38,7 +37,7 @@ def set_root_provider_ids(
 def create_incomplete_consumers(
     transaction: WriteTransaction, most: int, owner: Owner
 ) -> tuple[int, int]:
-    """Insert rows with the owner for at most `most` consumers with allocations but without a row."""
+    """Insert records with the owner for at most `most` consumers with allocations but without a record."""
     missing = [row.consumer for row in transaction.rows(_FIRST_WITHOUT_RECORD, most=most)]
     consumers.insert_incomplete(transaction, missing, *owner)
     return len(missing), len(missing)
@@ -49,5 +48,5 @@ MIGRATIONS: Sequence[Migration] = (set_root_provider_ids, create_incomplete_cons
 
 
 def count_rows(transaction: ReadTransaction, sql: str) -> int:
-    """Return the number of rows of a query, such as `PROVIDERS_WITHOUT_ROOT`."""
+    """Return the number of rows of a query."""
     return int(transaction.scalar(f"SELECT COUNT(*) FROM ({sql}) counted_rows"))

@@ -15,14 +15,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check.
-
-    Attributes:
-        level: Its severity.
-        subject: The table or setting.
-        text: The finding.
-        remedy: The action of the operator; empty without one.
-    """
+    """The result of one check: a statement about a table or setting, and the remedy, which may be empty."""
 
     level: Level
     subject: str

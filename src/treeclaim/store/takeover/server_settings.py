@@ -8,24 +8,24 @@ from pathlib import Path
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.database.requirements import (
-    ADVICE,
-    SHARED,
+    POOLER_ADVICE,
+    SHARED_SESSIONS,
     find_unsupported_server,
-    is_lent_by_transaction,
+    has_shared_sessions,
 )
 from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
-_CRASH = "what was committed may be lost in a crash"
+_CRASH = "a crash may lose committed changes"
 _DURABLE: Mapping[str, tuple[str, str]] = {
     "fsync": ("on", _CRASH),
     "full_page_writes": ("on", _CRASH),
     "synchronous_commit": ("on", _CRASH),
     "innodb_flush_log_at_trx_commit": ("1", _CRASH),
-    "sync_binlog": ("1", "replicas may miss what was committed before a crash"),
+    "sync_binlog": ("1", "after a crash, replicas may miss committed changes"),
 }
-"""Settings with a safe value, and the danger where they are off, or have another number."""
+"""Safe values of settings, and the danger of being off or another number."""
 
 _READ_ONLY = (
     "default_transaction_read_only",
@@ -46,7 +46,7 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
     """Check the settings of the server of a connection."""
     refusal = find_unsupported_server(connection)
     if refusal is not None:
-        yield failed("server", refusal, "Use one of these.")
+        yield failed("server", refusal, "Use one of these servers.")
         return
     kind = connection.dialect.name
     if kind == "sqlite":
@@ -82,7 +82,7 @@ def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
 
 
 def check_settings(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Check settings of a server, by name; `in_recovery` is on for a standby of PostgreSQL."""
+    """Check the values of settings; `in_recovery` is on for a standby of PostgreSQL."""
     is_sound = True
     for name, (safe, danger) in _DURABLE.items():
         value = values.get(name, safe)
@@ -99,24 +99,23 @@ def check_settings(values: Mapping[str, str]) -> Iterator[Finding]:
     if read_only:
         yield failed(
             "writing",
-            f"the server takes no writes ({', '.join(read_only)} = on)",
+            f"the server rejects writes ({', '.join(read_only)} = on)",
             "Connect to the primary server, or set these to off.",
         )
     else:
-        yield passed("writing", "the server takes writes")
+        yield passed("writing", "the server accepts writes")
     if _is_on(values, "wsrep_on"):
         yield _galera(values)
 
 
 def _sessions(settings: DatabaseSettings) -> Finding:
-    """Report a pooler that lends sessions for single transactions."""
-    if is_lent_by_transaction(settings):
+    if has_shared_sessions(settings):
         return failed(
             "sessions",
-            f"{SHARED[0].lower()}{SHARED[1:]}: statements would meet those of others",
-            ADVICE,
+            f"{SHARED_SESSIONS[0].lower()}{SHARED_SESSIONS[1:]}, which affects other clients",
+            POOLER_ADVICE,
         )
-    return passed("sessions", "each connection has one of its own")
+    return passed("sessions", "each connection has a separate session")
 
 
 def _is_on(values: Mapping[str, str], name: str) -> bool:
@@ -129,21 +128,20 @@ def _galera(values: Mapping[str, str]) -> Finding:
         return passed("galera", "the node belongs to the primary component and is ready")
     return failed(
         "galera",
-        f"the node takes no queries: wsrep_cluster_status = {state}, "
+        f"the node rejects queries: wsrep_cluster_status = {state}, "
         f"wsrep_ready = {values.get('wsrep_ready', 'unknown')}",
         "Connect to a node of the primary component.",
     )
 
 
 def _is_file_read_only(connection: Connection) -> bool:
-    """Return whether permissions forbid writes to the file or its folder."""
     row = connection.exec_driver_sql("PRAGMA database_list").first()
     file = str(row[2]) if row is not None else ""
     return bool(file) and not (access(file, W_OK) and access(Path(file).parent, W_OK))
 
 
 def _postgresql_settings(connection: Connection) -> dict[str, str]:
-    # The transaction of this check is read-only itself.
+    # The transaction of this check is read-only.
     names = [name for name in _SETTINGS if name != "transaction_read_only"]
     transaction = ReadTransaction(connection)
     values = dict(map(tuple, transaction.rows(_POSTGRESQL_SETTINGS, names=names)))
