@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets `python -m treeclaim` be the command line."""
+"""Makes `python -m treeclaim` run the command line."""
 
 import sys
 

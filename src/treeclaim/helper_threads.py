@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background threads: a failure is counted and logged, and the thread continues.
+"""Background threads that continue after a failure.
 
-`metrics` counts failures by thread, so that `/ready` and alert rules can report them.
+Each failure is logged. `metrics` records it by thread, so that `/ready` and alert rules can report it.
 """
 
 import logging
@@ -14,19 +14,19 @@ from functools import partial
 _LOG = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.1
-"""Seconds before a failed body runs again; they double with each failure in a row."""
+"""Seconds before a failed body runs again; they double with each consecutive failure."""
 
 _LONGEST_PAUSE = 30.0
 
 _HEALTHY_SECONDS = 60.0
-"""A body that ran for so long before it failed starts with the first pause again."""
+"""A body that runs for so long resets the pause."""
 
 failure_listeners: list[Callable[[str], object]] = []
 """Called with the name of a thread for each failure."""
 
 
 def start_helper_thread(name: str, body: Callable[[], object]) -> threading.Thread:
-    """Run a body in a daemon thread until it returns; run it again when it raises.
+    """Run a body in a daemon thread until it returns; run it again after an exception.
 
     Raises:
         RuntimeError: if no thread can be started.
@@ -50,10 +50,10 @@ def _run_until_done(name: str, body: Callable[[], object]) -> None:
 
 
 def run_guarded(name: str, body: Callable[[], object]) -> bool:
-    """Run a body; log and count any exception, and return whether it raised none."""
+    """Run a body; log and count an exception, and return whether there was none."""
     try:
         body()
-    except BaseException:  # noqa: BLE001 - SystemExit and MemoryError would end a thread silently, too
+    except BaseException:  # noqa: BLE001 - SystemExit would end a thread silently, too
         note_failure(name)
         with suppress(Exception):
             _LOG.exception("The thread %r failed; it continues", name)
@@ -62,7 +62,7 @@ def run_guarded(name: str, body: Callable[[], object]) -> bool:
 
 
 def note_failure(name: str) -> None:
-    """Count a failure of a thread."""
+    """Report a failure of a thread to the listeners."""
     for listener in failure_listeners:
         with suppress(Exception):
             listener(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log records of requests, and formatting that prevents clients from forging lines."""
+"""Log records of requests, and a formatter that prevents clients from forging lines."""
 
 import logging
 import os
@@ -15,21 +15,21 @@ from oslo_log.formatters import ContextFormatter, JSONFormatter
 from treeclaim.model.names import one_line
 
 REQUESTS = logging.getLogger("treeclaim.requests")
-"""The logger of requests, with one line for each; see `api.middleware.layers`."""
+"""The logger with one line for each request; see `api.middleware.layers`."""
 
 _MAX_FORMATTED_CALLERS = 256
 
 
 class RequestRecord(logging.LogRecord):
-    """The record of a request; the log thread formats it.
+    """The record of a request, which the log thread formats.
 
-    The constructor of `LogRecord` takes apart a path and looks up names of processes, which takes longer than
-    everything else that a request does for its log line.
+    It skips the constructor of `LogRecord`, which parses a path and finds names of processes: more work than all
+    the rest of a request's log line.
 
     Args:
         message: The message, with placeholders.
         arguments: The arguments of the message: numbers and short texts.
-        caller: Fields of the caller for formatters; the same object for the same caller, if possible.
+        caller: Fields of the caller for formatters; if possible, one object for each caller.
         ids: `request_id` and `global_request_id`.
         extra: Members for structured formats.
     """
@@ -61,8 +61,7 @@ def _common_fields(process: int) -> Mapping[str, Any]:  # noqa: ARG001 - a forke
 class OneLine(logging.Formatter):
     """Escapes characters by which a client could forge or hide a line.
 
-    Each message becomes one line. A traceback keeps its lines: oslo.log adds its prefix to each of them. JSON
-    escapes line breaks itself.
+    Each message becomes one line. A traceback keeps its lines, because oslo.log adds its prefix to each of them.
     """
 
     def __init__(self, inner: logging.Formatter) -> None:
@@ -72,12 +71,13 @@ class OneLine(logging.Formatter):
         self._formatted: dict[int, tuple[str, dict[str, Any]]] = {}
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record without changing it, as other handlers format it too."""
+        """Format a record without changing it, because it may have other handlers."""
         if isinstance(text := getattr(record, "formatted", None), str):
             return text
         if isinstance(record, RequestRecord) and type(self._inner) is ContextFormatter:
             return self._format_request(record, self._inner)
         if isinstance(self._inner, JSONFormatter):
+            # JSON escapes line breaks.
             return self._inner.format(record)
         return self._format_clean(_clean(record))
 
@@ -85,10 +85,7 @@ class OneLine(logging.Formatter):
         return one_line(self._inner.format(record), keep="\n")
 
     def _format_request(self, record: RequestRecord, inner: ContextFormatter) -> str:
-        """Format a line by the members of the caller's first line in this second.
-
-        This takes a fifth of the time of the formatter. Members that differ between such lines are in the record.
-        """
+        """Format a line with the members of the caller's first line in this second: a fifth of the formatter's time."""
         second = int(record.created)
         if second != self._second or len(self._formatted) >= _MAX_FORMATTED_CALLERS:
             self._second, self._formatted = second, {}
@@ -100,7 +97,7 @@ class OneLine(logging.Formatter):
             text = self._format_clean(first)
             format_string = str(inner.conf.logging_context_format_string)
             if request_id and "isotime" not in format_string:
-                # The entry refers to the caller, so that no other object gets its id.
+                # A reference to the caller, so that no new object gets its id.
                 self._formatted[id(caller)] = (format_string, {**first.__dict__, "caller": caller})
             return text
         format_string, members = cached_format
@@ -113,7 +110,7 @@ class OneLine(logging.Formatter):
 
 
 def _clean(record: logging.LogRecord) -> logging.LogRecord:
-    """Return a copy whose message and context are one line each."""
+    """Return a copy with one line for the message and for each text of the context."""
     cleaned = copy(record)
     cleaned.msg, cleaned.args = one_line(record.getMessage()), None
     context = getattr(record, "context", None)
@@ -126,7 +123,7 @@ def _clean(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def text_length(record: logging.LogRecord) -> int:
-    """Return the characters of the texts that a record keeps in memory."""
+    """Return the number of characters in the texts of a record."""
     if isinstance(record, RequestRecord) and isinstance(record.args, tuple):
         return sum(len(value) for value in record.args if isinstance(value, str))
     return len(getattr(record, "formatted", ""))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A queue of log records, bounded in bytes, and the thread that formats and writes them.
 
-Lines are lost if a handler raises or the queue is full. They are counted, and the next written line reports their
-number.
+Lines are lost if a handler raises or the queue is full. The next written line reports their number.
 """
 
 import logging
@@ -21,30 +20,30 @@ from treeclaim.helper_threads import note_failure, start_helper_thread
 from treeclaim.log_lines import OneLine, RequestRecord, text_length
 
 QUEUE_BYTES = 8 << 20
-"""Most bytes of records that wait for the log thread; further records are dropped."""
+"""Most bytes of queued records; further records are dropped."""
 
 _RECORD_BYTES = 2_560
-"""Bytes of a record besides its text."""
+"""Bytes of a record without its text."""
 
 _GATHER_SECONDS = 0.1
-"""Seconds in which lines of requests gather for one write: during each write other threads run first."""
+"""Seconds for which lines of requests are collected for one write, because each write lets other threads run first."""
 
 _BATCH = 1_000
 
-_PATIENCE = 1.0
+_FULL_SECONDS = 1.0
 """Seconds for which a line waits for room in a full pipe."""
 
 _END_SECONDS = 5.0
-"""Seconds for which an exiting process waits until its lines are written."""
+"""Seconds for which an exiting process waits for the log thread."""
 
 _REPORT_SECONDS = 60.0
 
 
 class RawStream:
-    """Writes to a pipe, a socket or a terminal that may be full; waits for at most a second.
+    """Writes to a pipe, socket or terminal that may be full; waits for at most a second.
 
-    After a timeout, writes fail at once until the stream has room. A write holds no lock, so the interpreter can exit
-    during it.
+    After a timeout, writes fail at once until the stream has room. A write holds no lock, so that the interpreter
+    can exit during it.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -62,11 +61,11 @@ class RawStream:
         """
         data = (b"\n" if self._is_cut else b"") + text.encode(errors="backslashreplace")
         while data:
-            patience = 0.0 if self._is_full else _PATIENCE
-            self._is_full = not self._poll.poll(patience * 1000)
+            seconds = 0.0 if self._is_full else _FULL_SECONDS
+            self._is_full = not self._poll.poll(seconds * 1000)
             if self._is_full:
-                raise TimeoutError("nobody reads it")
-            # POSIX: a pipe that polls as writable has room for PIPE_BUF bytes.
+                raise TimeoutError("the stream is full")
+            # By POSIX, a pipe that polls as writable has room for PIPE_BUF bytes.
             data = data[os.write(self._descriptor, data[: select.PIPE_BUF]) :]
             self._is_cut = bool(data)
 
@@ -75,13 +74,11 @@ class RawStream:
 
 
 class QueuedHandler(logging.Handler):
-    """Passes the records for a configured handler to the log thread.
-
-    Without a log thread, for instance before a fork, it writes them at once.
+    """Queues the records for a configured handler, or writes them at once if there is no log thread.
 
     Attributes:
         handler: The configured handler.
-        lost: Number of records lost since the last written one.
+        lost: Number of records lost since the last written record.
     """
 
     def __init__(self, handler: logging.Handler) -> None:
@@ -93,7 +90,7 @@ class QueuedHandler(logging.Handler):
         if isinstance(handler, logging.StreamHandler) and not isinstance(
             handler, logging.FileHandler
         ):
-            # Some streams have no descriptor, and some handlers are broken.
+            # Some streams have no descriptor.
             with suppress(Exception):
                 handler.setStream(RawStream(handler.stream.fileno()))
 
@@ -112,7 +109,7 @@ class QueuedHandler(logging.Handler):
             _report_loss(self.handler, error)
 
     def _prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Return a record that refers only to its text; the record of a request is small already."""
+        """Return a record that refers only to its text, unless it is the small record of a request."""
         if isinstance(record, RequestRecord):
             return record
         prepared = copy(record)
@@ -121,10 +118,10 @@ class QueuedHandler(logging.Handler):
         return prepared
 
     def write(self, batch: list[logging.LogRecord]) -> None:
-        """Write records; only one thread uses a handler at a time. Never raises."""
+        """Write records; never raises. Only one thread may use a handler at a time."""
         try:
             self._write(batch)
-        except Exception as error:  # noqa: BLE001 - no log may fail a request, whatever the handler raises
+        except Exception as error:  # noqa: BLE001 - no log may fail a request
             self.drop(len(batch))
             self.close_file()
             _report_loss(self.handler, error)
@@ -157,13 +154,13 @@ class QueuedHandler(logging.Handler):
             stream: Any = self.handler.stream
             self.handler.stream = None
             if stream is not None:
-                # The descriptor is closed even if the disk is full.
+                # On a full disk, it raises after closing the descriptor.
                 with suppress(Exception):
                     stream.close()
 
 
 def _raise_again(_record: logging.LogRecord) -> None:
-    """Raise an error again, which a handler would otherwise print on standard error for each line."""
+    """Raise the present error, which a handler would otherwise print on standard error for each line."""
     error = sys.exc_info()[1]
     if error is not None:
         raise error
@@ -174,16 +171,16 @@ _reported_at = -_REPORT_SECONDS
 
 def _report_loss(handler: logging.Handler, error: Exception) -> None:
     """Report lost lines on standard error, once a minute."""
-    global _reported_at  # noqa: PLW0603 - standard error is the process's too
+    global _reported_at  # noqa: PLW0603 - there is one standard error
     if time.monotonic() - _reported_at < _REPORT_SECONDS:
         return
     _reported_at = time.monotonic()
-    where = getattr(handler, "baseFilename", type(handler).__name__)
+    name = getattr(handler, "baseFilename", type(handler).__name__)
     with suppress(Exception):
-        RawStream(2).write(f"treeclaim {os.getpid()}: log lines are lost: {where}: {error}\n")
+        RawStream(2).write(f"treeclaim {os.getpid()}: log lines are lost: {name}: {error}\n")
 
 
-class _Waiting(NamedTuple):
+class _QueuedRecord(NamedTuple):
     """A record that waits for the log thread."""
 
     handler: QueuedHandler
@@ -192,10 +189,10 @@ class _Waiting(NamedTuple):
 
 
 class LogQueue:
-    """Records that wait for the log thread, bounded in bytes."""
+    """The records that wait for the log thread."""
 
     def __init__(self) -> None:
-        self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._records: SimpleQueue[_QueuedRecord | None] = SimpleQueue()
         self._bytes = 0
         # A signal handler may log while this thread holds the lock.
         self._guard = threading.RLock()
@@ -208,37 +205,37 @@ class LogQueue:
             if has_room:
                 self._bytes += size
         if has_room:
-            self._waiting.put(_Waiting(handler, record, size))
+            self._records.put(_QueuedRecord(handler, record, size))
         else:
             handler.drop()
 
     def close(self) -> None:
-        """End the log thread after the records that wait now."""
-        self._waiting.put(None)
+        """End the log thread after the queued records."""
+        self._records.put(None)
 
     def run(self) -> None:
         """Write records until the queue is closed; the body of the log thread."""
         while True:
-            batch = [self._waiting.get()]
+            batch = [self._records.get()]
             if batch[0] is not None and isinstance(batch[0].record, RequestRecord):
                 time.sleep(_GATHER_SECONDS)
             with suppress(Empty):
                 while len(batch) < _BATCH:
-                    batch.append(self._waiting.get_nowait())
-            self._write([waiting for waiting in batch if waiting is not None])
+                    batch.append(self._records.get_nowait())
+            self._write([queued for queued in batch if queued is not None])
             if None in batch:
                 return
 
-    def _write(self, batch: list[_Waiting]) -> None:
-        records: dict[QueuedHandler, list[logging.LogRecord]] = {}
-        for waiting in batch:
-            records.setdefault(waiting.handler, []).append(waiting.record)
+    def _write(self, batch: list[_QueuedRecord]) -> None:
+        records_by_handler: dict[QueuedHandler, list[logging.LogRecord]] = {}
+        for queued in batch:
+            records_by_handler.setdefault(queued.handler, []).append(queued.record)
         try:
-            for handler, lines in records.items():
-                handler.write(lines)
+            for handler, records in records_by_handler.items():
+                handler.write(records)
         finally:
             with self._guard:
-                self._bytes -= sum(waiting.size for waiting in batch)
+                self._bytes -= sum(queued.size for queued in batch)
 
 
 _queue: LogQueue | None = None
@@ -250,21 +247,21 @@ handlers: list[QueuedHandler] = []
 
 def start_log_thread() -> None:
     """Queue records from now on; a process calls this after its last fork."""
-    global _queue  # noqa: PLW0603 - loggers are the process's too
+    global _queue  # noqa: PLW0603 - loggers are global, too
     queue = LogQueue()
     for handler in handlers:
-        # A broken handler may have left its lock acquired by this thread.
+        # A broken handler may not have released its lock.
         handler.handler.createLock()
     thread = start_helper_thread("log", queue.run)
     _queue = queue
 
     def write_remaining() -> None:
-        """Write the queued records within some seconds; later ones are written at once."""
+        """Wait some seconds for the queued records; write later records at once."""
         global _queue  # noqa: PLW0603 - see above
         queue.close()
         thread.join(_END_SECONDS)
         if not thread.is_alive():
             _queue = None
 
-    # Unlike atexit, Finalize also runs at the end of a process that a server started by multiprocessing.
+    # Unlike atexit, Finalize also runs in a process that a server starts by multiprocessing.
     Finalize(None, write_remaining, exitpriority=0)

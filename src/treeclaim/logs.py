@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging as oslo.log configures it, behind a queue, so that no log delays or fails a request.
-
-Each configured handler is replaced by one that puts records into the queue of the process, see `log_queue`.
-"""
+"""Configures oslo.log, and puts a queue before its handlers, so that no log delays or fails a request."""
 
 import logging
 import os
@@ -20,10 +17,10 @@ LOG_FILE = "placement-api.log"
 """The file in `log_dir` if `log_file` is not set."""
 
 _PLACEMENT_NAMES = {"treeclaim": "placement", REQUESTS.name: "placement.requestlog"}
-"""Our loggers, and the loggers of the Placement service whose configuration they follow."""
+"""Loggers of the Placement service, whose configuration Treeclaim's loggers use."""
 
 _FILE_CLOCK_STEP_NS = 20_000_000
-"""Step of the clock by which the kernel stamps files, with a margin."""
+"""Resolution of the kernel's time stamps of files, with a margin."""
 
 
 class LoggingError(Exception):
@@ -31,9 +28,9 @@ class LoggingError(Exception):
 
 
 def check_logging(options: cfg.ConfigOpts, program: str) -> None:
-    """Set up logging as a service would, undo it, and remove the files that it created.
+    """Set up logging as a service would, and undo it.
 
-    The service could not write to a file that belongs to the user who runs the check.
+    This also removes created files: they belong to the user of the check, and the service could not write to them.
 
     Raises:
         LoggingError: if a service could not start with these options.
@@ -53,15 +50,13 @@ def check_logging(options: cfg.ConfigOpts, program: str) -> None:
 
 
 def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
-    """Set up logging by the operator's options.
+    """Set up logging by the operator's options, without a thread, so that the process may fork afterwards.
 
-    With `log_dir` and without `log_file`, all processes write to the file name of the Placement service's packages;
-    oslo.log would use the name of each process's script.
-
-    This starts no thread, so a process may fork afterwards; see `log_queue.start_log_thread`.
+    With `log_dir` and without `log_file`, all processes write to one file, which is named as by the packages of
+    the Placement service. oslo.log would name it after each process's script.
 
     Raises:
-        LoggingError: if logging cannot be set up; the message is the reason.
+        LoggingError: if logging cannot be set up.
     """
     options.set_default("log_file", LOG_FILE if options.log_dir else None)
     if options.publish_errors and not options.log_config_append:
@@ -91,25 +86,25 @@ def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
 
 
 def _follow_placement_logger(logger: logging.Logger, placement: logging.Logger) -> None:
-    """Apply the level, handlers and propagation of a Placement logger if ours is not configured."""
+    """Copy level, handlers and propagation of a Placement logger to an unconfigured logger of Treeclaim."""
     if not logger.level:
         logger.setLevel(placement.level)
     if not logger.handlers:
-        reached = _handlers_above(logger)
+        inherited = _find_inherited_handlers(logger)
         logger.propagate = placement.propagate
         for handler in placement.handlers:
-            if not logger.propagate or handler not in reached:
+            if not logger.propagate or handler not in inherited:
                 logger.addHandler(handler)
 
 
-def _handlers_above(logger: logging.Logger) -> list[logging.Handler]:
-    """Return the handlers of the ancestors to which a line propagates."""
-    reached: list[logging.Handler] = []
-    above = logger.parent
-    while above is not None:
-        reached += above.handlers
-        above = above.parent if above.propagate else None
-    return reached
+def _find_inherited_handlers(logger: logging.Logger) -> list[logging.Handler]:
+    """Return the handlers of the ancestors to which records propagate."""
+    inherited: list[logging.Handler] = []
+    ancestor = logger.parent
+    while ancestor is not None:
+        inherited += ancestor.handlers
+        ancestor = ancestor.parent if ancestor.propagate else None
+    return inherited
 
 
 def _all_loggers() -> list[logging.Logger]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus metrics: counters and timers of the service.
+"""Prometheus metrics of the service.
 
-All processes keep their values in files of one folder, so that the admin listener, which is another process, can
-show their sums (prometheus_client's multiprocess mode). PROMETHEUS_MULTIPROC_DIR names the folder. If it is not set,
-the first process of the service creates a temporary folder, which its children inherit. See `metrics_folder`.
+All processes keep their values in files of one folder, so that the admin listener can show the sums (multiprocess
+mode of prometheus_client). PROMETHEUS_MULTIPROC_DIR names the folder; by default, the first process of the service
+creates a temporary folder. See `metrics_folder`.
 """
 
 import logging
@@ -25,70 +25,68 @@ provide_folder()
 from prometheus_client import Counter, Gauge, Histogram, values  # noqa: E402 - see above
 
 slots: Slots | None = None
-"""The slots of the folder; None if the folder has no room, and each process counts alone."""
+"""The slots of the folder; None if the folder has no room, so that each process counts alone."""
 
 values.ValueClass = values.MutexValue
 with suppress(KeyError, OSError):
     slots = Slots(Path(os.environ[FOLDER_VARIABLE]))
-    values.ValueClass = values.MultiProcessValue(slots.own_number)  # type: ignore[no-untyped-call]
+    values.ValueClass = values.MultiProcessValue(slots.get_number)  # type: ignore[no-untyped-call]
 
 
 _LOG = logging.getLogger(__name__)
 
 
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds in seconds: from an answer from memory to a database that does not answer."""
+"""Upper bounds in seconds: from a response of the cache to a timeout of the database."""
 
 _LOAD = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 REQUESTS = Counter(
     "treeclaim_requests",
-    "Requests answered, by method, route and status.",
+    "Responses, by method, route and status.",
     ["method", "route", "status"],
 )
 REQUEST_SECONDS = Histogram(
     "treeclaim_request_seconds",
-    "Time from a request's arrival to the beginning of its answer.",
+    "Time from a request's arrival to the beginning of its response.",
     ["method", "route"],
     buckets=_FAST,
 )
 TOKEN_SECONDS = Histogram(
     "treeclaim_token_seconds",
-    "Time of looking up a token in memcached or at the identity service.",
+    "Time to look up a token in memcached or at Keystone.",
     buckets=_FAST,
 )
 SEARCH_SECONDS = Histogram(
     "treeclaim_search_seconds",
-    "Time of a question to the inventory by phase: feed (catching up with the database), the stages of "
-    "the search, each without those from which it draws, write (the answer); slow (all that a child "
-    "answered).",
+    "Time of a search by phase: feed (reading other workers' writes), the stages of the search, each "
+    "without the time of its inputs, write (the response); slow (the whole search in a child process).",
     ["phase"],
     buckets=_FAST,
 )
 CLAIM_SECONDS = Histogram(
     "treeclaim_claim_seconds",
-    "Time of a claim by phase: search (where placements are found together), wait (for the transaction "
-    "under way, and a connection), locks (statements that take them, waits included), statements (the "
-    "others), commit, hand_over (from there to the request's own thread); locks, statements and commit "
-    "once for the claims of a group.",
+    "Time of a claim by phase: search (of a group of placements), wait (for the running transaction and a "
+    "connection), locks (locking statements with their waits), statements (other statements), commit, "
+    "hand_over (to the request's thread). Locks, statements and commit count once for a group.",
     ["phase"],
     buckets=_FAST,
 )
 CLAIM_GROUPS = Histogram(
     "treeclaim_claim_group_size",
-    "Requests whose claims were in one transaction, where they were several.",
+    "Requests that shared a transaction, for transactions of several requests.",
     buckets=(2, 4, 8, 16, 32, 64),
 )
 CANDIDATES = Counter("treeclaim_candidates", "Candidates returned.")
 CONFLICTS = Counter(
-    "treeclaim_conflicts", "Requests answered by 409, by error code.", ["route", "code"]
+    "treeclaim_conflicts", "Responses 409, by route and error code.", ["route", "code"]
 )
 RETRIES = Counter(
     "treeclaim_transaction_retries",
-    "Write transactions that were run again because they met others.",
+    "Write transactions repeated because of conflicts.",
 )
 UNAVAILABLE = Counter(
-    "treeclaim_database_failures", "Transactions that failed because the database was away."
+    "treeclaim_database_failures", "Transactions that failed because the database was down."
 )
 FOREST_PROVIDERS = Gauge(
     "treeclaim_forest_providers",
@@ -98,24 +96,24 @@ FOREST_PROVIDERS = Gauge(
 )
 FOREST_CHANGED = Counter(
     "treeclaim_forest_changed_providers",
-    "Providers that changed: loaded again, or their claims counted.",
+    "Changed providers, loaded again or with their claims counted.",
 )
 FOREST_LOAD_SECONDS = Histogram(
-    "treeclaim_forest_load_seconds", "Time of loading everything.", buckets=_LOAD
+    "treeclaim_forest_load_seconds", "Time of a load of the whole inventory.", buckets=_LOAD
 )
 FOREST_LONGEST_HOLD = Gauge(
     "treeclaim_forest_longest_hold_seconds",
-    "Processor time of the longest turn that a thread had at a worker's Forest.",
+    "CPU time of the longest turn of a thread at a worker's Forest.",
     ["worker"],
     multiprocess_mode="livemax",
 )
 FOREST_LONG_HOLDS = Counter(
     "treeclaim_forest_long_holds",
-    "Turns at a Forest that took more than 20 ms of processor time.",
+    "Turns at a Forest of more than 20 ms of CPU time.",
 )
 FEED_POSITION = Gauge(
     "treeclaim_feed_position",
-    "Commits that a worker's Forest has seen, over all shards of the change feed.",
+    "Commits that a worker's Forest has applied, over all shards of the change feed.",
     ["worker"],
     multiprocess_mode="livemax",
 )
@@ -123,7 +121,7 @@ HELPER_FAILED_NAME = "treeclaim_helper_failed_timestamp_seconds"
 
 HELPER_FAILED = Gauge(
     HELPER_FAILED_NAME,
-    "When a thread beside those of requests failed last; it went on. The thread log: when lines were lost.",
+    "Time of the last failure of a helper thread, which continues; for the thread log, of the last lost line.",
     ["thread"],
     multiprocess_mode="livemax",
 )
@@ -136,7 +134,7 @@ BUILD = Gauge(
 
 
 def set_build_info() -> None:
-    """Set the metric of the release; after a fork, each process sets it again."""
+    """Set the metric of the release; each process calls this again after a fork."""
     BUILD.labels(__version__, platform.python_version()).set(1)
     if slots is None or slots.is_hidden:
         _LOG.warning("Metrics of this process are not shown: there is no room for their files")
@@ -153,14 +151,14 @@ phase_listeners: list[Callable[[str, float, float], None]] = []
 
 
 @cache
-def _timer_of(timers: Histogram, name: str) -> Histogram:
-    """Return the timer of one of a dozen phases; the library's own lookup is slow."""
+def _get_timer(timers: Histogram, name: str) -> Histogram:
+    # Cached for a dozen phases, because the lookup of prometheus_client is slow.
     return timers.labels(name)
 
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Measure one phase of a search, also if it raises: abandoned searches are the longest."""
+    """Measure a phase of a search, including an abandoned search, which is the longest."""
     stages = Stages(name)
     try:
         yield
@@ -169,17 +167,17 @@ def phase(name: str) -> Iterator[None]:
 
 
 def observe_stages(timers: Histogram, stages: Stages) -> None:
-    """Observe the duration of each stage; the present stage is the last.
+    """End the present stage, and observe the duration of each stage.
 
-    Listeners receive the stages as if they had run one after the other and ended now.
+    Listeners receive the stages as if they had run one after the other until now.
     """
     stages.stop()
     for name, seconds in stages.seconds.items():
         if name not in stages.reported_elsewhere:
-            _timer_of(timers, name).observe(seconds)
+            _get_timer(timers, name).observe(seconds)
     if phase_listeners:
-        passed = sum(stages.seconds.values())
+        since_end = sum(stages.seconds.values())
         for name, seconds in stages.seconds.items():
-            passed -= seconds
+            since_end -= seconds
             for listener in phase_listeners:
-                listener(name, seconds, passed)
+                listener(name, seconds, since_end)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder in which all processes of a service keep their metrics, each in its own slot.
+"""The folder of the metrics of all processes of a service; each process has a slot.
 
-A slot is the lowest number whose file `slot-N.lock` a process can lock; the kernel unlocks the file when the process
-ends in any way. The next process with that slot continues the counters, so files neither accumulate nor need
-merging. prometheus_client maps the files of a slot. This module allocates their blocks first: on a full disk, a write
-to a mapped file without blocks kills the process.
+A slot is the lowest number whose file `slot-N.lock` a process can lock. The kernel unlocks the file when the process
+ends, and the next process with that slot continues its counters, so files do not accumulate. prometheus_client maps
+the files of a slot. This module allocates their blocks first, because on a full disk a write to a mapped file
+without blocks kills the process.
 
-It does not import prometheus_client: the first process of `treeclaim serve` creates the folder, and counts nothing.
+The first process of `treeclaim serve` creates the folder, but counts nothing. For it, this module does not import
+prometheus_client.
 """
 
 import atexit
@@ -21,17 +22,17 @@ from pathlib import Path
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 _KINDS = ("counter", "histogram", "gauge_livemax")
-"""Prefixes of the names of prometheus_client's files."""
+"""Prefixes of prometheus_client's file names."""
 
 _LIVE = "gauge_livemax"
-"""The kind that counts only while its process lives."""
+"""The kind of metrics that ends with its process."""
 
 _FILE_BYTES = 1 << 18
-"""Bytes of a file; all series of the service take a third of that."""
+"""Bytes of a file, of which all series of the service take a third."""
 
 
 def provide_folder() -> None:
-    """Create a temporary folder, and name it in the environment for child processes; keep a folder named there."""
+    """Create a temporary folder and export its path to child processes, unless the environment has one."""
     if os.environ.get(FOLDER_VARIABLE):
         return
     try:
@@ -73,15 +74,15 @@ class Slots:
         self._process = os.getpid()
         self._lock, self._number = self._lock_free_slot(self._process)
 
-    def own_number(self) -> int:
-        """Return the slot of this process; a forked process locks another slot than its parent.
+    def get_number(self) -> int:
+        """Return the slot of this process; after a fork, lock a new slot.
 
         A process without room for its files counts in a folder in memory, which is not shown.
         """
         process = os.getpid()
         if process != self._process:
             self._process = process
-            # The parent keeps the lock of the former slot.
+            # The parent still holds the lock of the inherited slot.
             os.close(self._lock)
             try:
                 self._lock, self._number = self._lock_free_slot(process)
@@ -124,12 +125,12 @@ class Slots:
         return descriptor
 
     def _prepare(self, number: int) -> None:
-        """Remove the gauges of the former process, and allocate all blocks."""
+        """Remove the gauges of the slot's former process, and allocate all blocks."""
         (self._folder / f"{_LIVE}_{number}.db").unlink(missing_ok=True)
         for kind in _KINDS:
             path = self._folder / f"{kind}_{number}.db"
             if not path.exists():
-                # The file gets its name with its blocks, as readers reject an empty file.
+                # Renamed after the allocation, because readers reject an empty file.
                 draft = path.with_suffix(".new")
                 try:
                     with draft.open("wb") as file:
@@ -140,7 +141,7 @@ class Slots:
                     raise
 
     def find_living(self) -> set[str]:
-        """Return the ids of the processes that have a slot; remove the gauges of ended processes."""
+        """Return the ids of the processes with a slot; remove the gauges of ended processes."""
         living = set()
         for path in self._folder.glob("slot-*.lock"):
             number = int(path.stem.partition("-")[2])

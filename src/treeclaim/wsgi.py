@@ -30,23 +30,23 @@ _THREAD_COUNTS: Mapping[str, Callable[[Any], Any]] = {
     "uwsgi": lambda module: module.opt["threads"],
     "mod_wsgi": lambda module: module.threads_per_process,
 }
-"""How to read the number of threads from the modules of WSGI servers."""
+"""Functions that read the number of threads, by module of the WSGI server."""
 
 _FEWEST_THREADS = 3
-"""Threads that a process needs: while one write waits in the database, one thread serves reads and one serves
-requests that need no database."""
+"""Threads that a process needs: one for a write that waits in the database, one for reads, and one for requests
+without the database."""
 
 
 def start() -> "WSGIApplication":
     """Start the service, configured by files and environment; return its WSGI application.
 
     Raises:
-        ConfigurationError: if an option is missing or impossible.
-        SchemaRevisionError: if the schema of the database has another revision.
+        ConfigurationError: if an option is missing or invalid.
+        SchemaRevisionError: if the schema of the database has an unknown revision.
         StoreUnavailableError: if the database cannot be reached.
     """
     configuration = config.load()
-    threads = _threads_of_server() or configuration.server_threads
+    threads = _read_server_threads() or configuration.server_threads
     configuration = replace(configuration, server_threads=threads)
     logs.set_up_logging(configuration.options, config.PROJECT)
     log_queue.start_log_thread()
@@ -78,9 +78,9 @@ def log_start(
     Args:
         configuration: The options of the operator.
         store: The database.
-        processes: The numbers of workers and threads, as text.
+        processes: The numbers of workers and threads as text.
         providers: The number of loaded providers; None if the database did not answer.
-        seconds: Duration of loading them.
+        seconds: The duration of loading them.
     """
     loaded = "providers not loaded: the database does not answer"
     if providers is not None:
@@ -104,22 +104,20 @@ def log_start(
         )
 
 
-def _threads_of_server() -> int | None:
-    """Return the number of threads of the WSGI server in this process; None if it is unknown.
-
-    uWSGI and mod_wsgi have modules that exist only in their processes. gunicorn does not report the number.
-    """
+def _read_server_threads() -> int | None:
+    """Return the number of threads of the WSGI server in this process; None if it is unknown, as for gunicorn."""
+    # The modules exist only in processes of their servers.
     for module, read in _THREAD_COUNTS.items():
         try:
             return int(read(import_module(module)))
         except (ImportError, AttributeError, KeyError, TypeError, ValueError):
-            # Another server, or one without threads.
+            # Another server, or a server without threads.
             continue
     return None
 
 
 class _Lazy:
-    """Starts the service at the first call, so that importing the module needs nothing."""
+    """Starts the service at the first call, so that an import of the module needs no configuration."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

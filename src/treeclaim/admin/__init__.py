@@ -8,12 +8,11 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The workers of a service, by their process ids.
+    """The process ids of a service's workers, by state.
 
     Attributes:
-        answering: Workers that answer requests.
         silent: Workers that have stalled.
-        reading: Answering workers whose last read of the inventory has just succeeded.
+        reading: Answering workers that have just read the inventory.
         is_reload_refused: Whether the last reload was refused.
     """
 
@@ -24,11 +23,10 @@ class Census:
 
 
 TakeCensus = Callable[[], Census]
-"""Returns the present workers."""
 
 
 class FaultKind(Enum):
-    """Certainty of a fault."""
+    """Kinds of faults of Keystone; after a `DOUBTFUL` fault, validation may still work."""
 
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
@@ -40,8 +38,6 @@ class KeystoneFault:
     """The reason why tokens cannot be validated.
 
     Attributes:
-        kind: REFUSED until the configuration, or Keystone, changes; UNREACHABLE for now; DOUBTFUL if validation may
-            still work.
         summary: The public text, without hosts and users.
         detail: The text for operators.
     """

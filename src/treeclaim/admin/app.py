@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _FAILURE_SECONDS = 300.0
-"""Seconds for which `/ready` names a thread that failed."""
+"""Seconds for which `/ready` reports a failed thread."""
 
 
 def make_admin_application(
@@ -38,10 +38,10 @@ def make_admin_application(
     """Return the WSGI application of the admin listener.
 
     Args:
-        store: The database of the service; `/ready` requires that it answers.
-        collectors: Functions that measure at each scrape, besides the counters of the workers.
-        census: Returns the answering workers; None if they are unknown.
-        expiries: Expiry of certificates, which `/ready` reports.
+        store: The database.
+        collectors: Functions that measure at each scrape.
+        census: Returns the workers; None if they are unknown.
+        expiries: The expiries of certificates.
         keystone: The state of token validation; None without Keystone.
     """
     registry = CollectorRegistry()
@@ -57,7 +57,7 @@ def make_admin_application(
 
 
 class _Page:
-    """A page of the listener; a function writes it into the response."""
+    """A page that a function writes into the response."""
 
     def __init__(self, show: Callable[[falcon.Response], None]) -> None:
         self._show = show
@@ -70,7 +70,7 @@ class _Page:
 
 
 def _show_live(census: TakeCensus | None, response: falcon.Response) -> None:
-    """Answer 200 if a worker answers, or none has begun to; else 503 with the process ids of the stalled workers."""
+    """Return 503 if all workers that have started are stalled."""
     response.text = "alive\n"
     if census is None:
         return
@@ -88,67 +88,68 @@ def _show_ready(
     state: "KeystoneState | None",
     response: falcon.Response,
 ) -> None:
-    """Answer 200 if a read would be answered now; else 503 with the reason.
+    """Return 503 with the reason if a read would fail now.
 
-    This requires that a worker has just read the inventory in a request thread, that the database answers and has
-    the required schema, and that tokens could be validated.
-
-    An expired certificate is reported with 200: each client decides whether to accept it.
+    A read requires a database with the required schema, a worker that has just read the inventory in a request
+    thread, and a Keystone that could validate tokens. An expired certificate is only a warning, because each client
+    decides whether to accept it.
     """
     census = None if take_census is None else take_census()
     keystone = None if state is None else state.fault
     fault = (
-        _fault_of_database(store)
-        or (_fault_of_workers(census) if census is not None else None)
-        or (_fault_of_keystone(keystone) if keystone is not None else None)
+        _find_database_fault(store)
+        or (_find_worker_fault(census) if census is not None else None)
+        or (_find_keystone_fault(keystone) if keystone is not None else None)
     )
     if fault is not None:
         _refuse(response, f"not ready: {fault}")
         return
     now = time.time()
-    warnings = [*expiry_warnings(expiries, now), *_failures_of_helpers(now)]
+    warnings = [*expiry_warnings(expiries, now), *_describe_failed_helpers(now)]
     if census is not None:
-        warnings += _warnings_of_workers(census)
+        warnings += _describe_worker_problems(census)
     if keystone is not None:
-        warnings.append(f"[keystone_authtoken]: {keystone.summary}")
+        warnings.append(_describe_keystone(keystone))
     response.text = f"ready, but {'; '.join(warnings)}\n" if warnings else "ready\n"
 
 
-def _fault_of_database(store: Store) -> str | None:
+def _find_database_fault(store: Store) -> str | None:
     try:
         schema.require_ready(store.engine)
     except SchemaRevisionError as error:
         return str(error)
     except StoreUnavailableError as error:
-        # Only the log has the message of the database, as this listener requires no token.
+        # Only the log gets the message of the database, because this listener requires no token.
         store.outages.failed(str(error), error.cause)
         return str(error)
     store.outages.answered()
     return None
 
 
-def _fault_of_workers(census: Census) -> str | None:
+def _find_worker_fault(census: Census) -> str | None:
     if not census.answering:
-        why = f": {_describe_silent(census)}" if census.silent else ""
-        return f"no worker answers{why}"
+        reason = f": {_describe_silent(census)}" if census.silent else ""
+        return f"no worker answers{reason}"
     return None if census.reading else "no worker can answer a read"
 
 
-def _fault_of_keystone(fault: KeystoneFault) -> str | None:
-    if fault.kind is FaultKind.DOUBTFUL:
-        return None
+def _find_keystone_fault(fault: KeystoneFault) -> str | None:
+    return None if fault.kind is FaultKind.DOUBTFUL else _describe_keystone(fault)
+
+
+def _describe_keystone(fault: KeystoneFault) -> str:
     return f"[keystone_authtoken]: {fault.summary}"
 
 
-def _warnings_of_workers(census: Census) -> Iterator[str]:
+def _describe_worker_problems(census: Census) -> Iterator[str]:
     if unable := sorted({*census.answering} - {*census.reading}):
         yield f"these worker processes cannot answer a read: {', '.join(map(str, unable))}"
     if census.is_reload_refused:
         yield "the last reload was refused; the log says why"
 
 
-def _failures_of_helpers(now: float) -> list[str]:
-    """Describe each background thread that failed recently, in any process."""
+def _describe_failed_helpers(now: float) -> list[str]:
+    """Describe the background threads of all processes that failed recently."""
     if metrics.slots is None:
         return []
     samples = [
@@ -164,9 +165,9 @@ def _failures_of_helpers(now: float) -> list[str]:
     ]
 
 
-def _refuse(response: falcon.Response, why: str) -> None:
+def _refuse(response: falcon.Response, reason: str) -> None:
     response.status = falcon.HTTP_503
-    response.text = f"{why}\n"
+    response.text = f"{reason}\n"
 
 
 def _describe_silent(census: Census) -> str:
@@ -174,7 +175,6 @@ def _describe_silent(census: Census) -> str:
 
 
 def _show_metrics(registry: CollectorRegistry, response: falcon.Response) -> None:
-    """Answer the metrics in the format of Prometheus."""
     response.content_type = CONTENT_TYPE_LATEST
     if metrics.slots is not None:
         metrics.slots.find_living()

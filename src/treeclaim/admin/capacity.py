@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures capacity, usage and fits of flavors periodically (contract page 99, section 6).
 
-The listener has its own Forest, which follows the change feed. A round without changes costs the database one small
-query, and never uses a worker. A scrape shows the last measurement. Children with the lowest priority count fits.
+The listener has a Forest that follows the change feed, and uses no worker. Child processes with the lowest priority
+count fits. Without changes a round costs one small query of the database.
 """
 
 import logging
@@ -33,19 +33,18 @@ _ROUND_SECONDS = 10.0
 """Seconds from the start of one round to the start of the next."""
 
 _COUNTING_SECONDS = 10.0
-"""Seconds for counting the fits of all flavors. A value is therefore at most 20 s old when the next one is ready, and
-some seconds older on a busy machine."""
+"""Seconds for counting the fits of all flavors. On an idle machine, values are therefore at most 20 s old."""
 
 _OLDEST_SECONDS = 30.0
-"""Age above which values are not shown: a gap in a graph is true, a straight line is not."""
+"""Age above which values are not shown: a graph with a gap is correct, a straight line is not."""
 
 _SHARE_OF_TIME = 0.8
-"""Share of a flavor's seconds for counting; the remainder is for transferring the number."""
+"""Share of a flavor's seconds for counting; the remainder is for the transfer of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Numbers of consumers of a flavor that fit: `now`, and `when_empty` without any allocations."""
+    """Numbers of consumers of a flavor that fit: `now`, and `when_empty` without allocations."""
 
     now: int
     when_empty: int
@@ -53,13 +52,13 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The figures of a round.
+    """The results of a round.
 
     Attributes:
         at: Time of the measurement, of the monotonic clock.
         cloud: Sums over all providers.
-        aggregates: Sums by UUID of the aggregates that have inventories.
-        fits: Numbers by name of the flavors that could be counted.
+        aggregates: Sums over each aggregate with inventories, by UUID.
+        fits: Fits of the counted flavors, by name.
     """
 
     at: float
@@ -79,14 +78,9 @@ class Meter:
         most_bytes: int | None,
         oldest_seconds: float = _OLDEST_SECONDS,
     ) -> None:
-        """Prepare; `start` begins to measure.
+        """Prepare to measure these aggregates, by UUID, and flavors, by name.
 
-        Args:
-            store: The database of the service.
-            aggregates: UUIDs of the aggregates to sum up.
-            flavors: Queries of the flavors to count, by name.
-            most_bytes: Most memory for counting a flavor.
-            oldest_seconds: Age above which values are not shown.
+        Counting a flavor may use `most_bytes` of memory. Values older than `oldest_seconds` are not shown.
         """
         self._store = store
         self._follower = Follower(store, is_worker=False)
@@ -98,11 +92,11 @@ class Meter:
         self._version = -1
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start the thread."""
         start_helper_thread("capacity", self._measure_repeatedly)
 
     def latest(self) -> Measurement | None:
-        """Return the last measurement; None if it is too old."""
+        """Return the last measurement; None if it is missing or too old."""
         latest = self._latest
         if latest is None or time.monotonic() - latest.at > self._oldest_seconds:
             return None
@@ -142,7 +136,7 @@ class Meter:
         self._version = self._follower.version
 
     def _read_held(self, transaction: ReadTransaction) -> Held:
-        """Bring the Forest to a snapshot, and return the amounts of holds in it."""
+        """Update the Forest to a snapshot, and return the held amounts in it."""
         self._follower.catch_up_within(transaction)
         return load_held_sums(transaction)
 
@@ -150,10 +144,10 @@ class Meter:
         counts: dict[str, Fits] = {}
         end = time.monotonic() + _COUNTING_SECONDS
         for number, (name, request) in enumerate(self._flavors.items()):
-            # Each flavor has its share of the remaining seconds.
+            # The remaining flavors share the remaining seconds.
             seconds = (end - time.monotonic()) / (len(self._flavors) - number)
             try:
-                fits = self._fits(name, request, seconds)
+                fits = self._count_flavor(name, request, seconds)
             except (TreeclaimError, OSError) as error:
                 _LOG.warning("How many %r fit is unknown: %s", name, error)
                 continue
@@ -161,11 +155,11 @@ class Meter:
                 counts[name] = fits
         return counts
 
-    def _fits(self, name: str, request: CandidateRequest, seconds: float) -> Fits | None:
-        """Count one flavor; None if the time was too short for it."""
+    def _count_flavor(self, name: str, request: CandidateRequest, seconds: float) -> Fits | None:
+        """Count the fits of one flavor; None if the time was too short."""
         arrival = Arrival.now(max(seconds, 0.0), most_bytes=self._most_bytes)
-        fitting = CapacityLimits(None, 0, arrival.begin + _SHARE_OF_TIME * seconds)
-        question = capacity_question({name: request}, fitting)
+        limits = CapacityLimits(None, 0, arrival.begin + _SHARE_OF_TIME * seconds)
+        question = capacity_question({name: request}, limits)
         child = Child(question, self._follower.forest, arrival)
         try:
             answer = child.first()

@@ -9,11 +9,10 @@ from pathlib import Path
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
-"""Seconds before its end from which a certificate counts as expiring: automatic renewal happens earlier."""
+"""A certificate counts as expiring for so long before its expiry; automatic renewal happens earlier."""
 
 _WARNING_SHARE = 1 / 3
-"""The corresponding share of its lifetime, for certificates that are valid for days: ACME clients renew at two thirds
-of the lifetime."""
+"""The same as a share of the lifetime, for certificates that are valid for days: ACME clients renew at two thirds."""
 
 
 class CertificateUse(StrEnum):
@@ -36,14 +35,12 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The expiry of the certificates in a file at the time of reading it.
+    """The expiry of the certificates in a file when it was read.
 
     Attributes:
-        use: Use of the certificates.
-        path: The file.
-        at: Seconds since 1970: the first expiry in a chain, as a chain needs each of its certificates; the last
-            expiry of the authorities, as one of them is enough.
-        warned_from: Time from which a warning is due.
+        at: POSIX timestamp of the first expiry in a chain, which needs all its certificates, or of the last expiry
+            of authorities, of which one is enough.
+        warned_from: POSIX timestamp from which a warning is due.
     """
 
     use: CertificateUse
@@ -52,7 +49,7 @@ class Expiry:
     warned_from: float
 
     def warning(self, now: float) -> str | None:
-        """Return a clause about an expiry that is past or near; None if neither."""
+        """Return a clause about a past or near expiry, else None."""
         if now < self.warned_from:
             return None
         date = datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -64,16 +61,16 @@ class Expiry:
 
 
 def read_expiry(use: CertificateUse, path: str | None) -> Expiry | None:
-    """Read the expiry of the certificates of a PEM file; None if it cannot be read or has none."""
+    """Read the expiry of the certificates in a PEM file; None if it is unreadable or has none."""
     if path is None:
         return None
-    # A service without certificates does not load the library.
+    # A service without certificates saves this import.
     from cryptography.x509 import load_pem_x509_certificates  # noqa: PLC0415
 
     try:
         certificates = load_pem_x509_certificates(Path(path).read_bytes())
     except (OSError, ValueError):
-        # The code that uses the file reports the error.
+        # The user of the file reports the error.
         return None
     periods = [
         (certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of the service besides the counters of its workers; processes are read from /proc at each scrape."""
+"""Metrics that the admin listener measures at each scrape, besides the counters of the workers."""
 
 import logging
 import os
@@ -19,43 +19,42 @@ from treeclaim.store import Store
 _LOG = logging.getLogger(__name__)
 
 Collect = Callable[[], Iterable[Metric]]
-"""Measures at a scrape."""
 
 
 class FunctionCollector(Collector):
-    """Adapts a measuring function to the interface of the library."""
+    """Adapts a function to the collector interface of prometheus_client."""
 
     def __init__(self, collect: Collect) -> None:
         self._collect = collect
 
     def collect(self) -> Iterable[Metric]:
-        """Measure."""
+        """Return the metrics of the function."""
         return self._collect()
 
 
 _MOST_PAIRS = 2_000
-"""Most shown pairs of part and resource class, each with six values: twelve thousand samples, a tenth of what
-Prometheus stores easily from one target. Clients can create any number of classes and memberships."""
+"""Most pairs of part and resource class, each with six values: 12,000 samples, a tenth of the number that Prometheus
+stores easily from one target. Clients can create any number of classes and memberships."""
 
 _VALUES = {
     "capacity": "(total - reserved) x allocation_ratio, of whole units.",
     "reserved": "Reserved amount.",
     "used": "Amount of all claims.",
-    "held": "What holds keep, a part of used.",
-    "free": "What claims can still take, summed over the providers.",
-    "largest_free": "The most that is free at a single provider.",
+    "held": "Amount of holds, a part of used.",
+    "free": "Amount that claims can still use, summed over the providers.",
+    "largest_free": "Largest free amount of a single provider.",
 }
 
 _FITS = {
     "": "Consumers that still fit.",
-    "_when_empty": "Consumers that fit if nothing were allocated.",
+    "_when_empty": "Consumers that would fit if nothing were allocated.",
 }
 
 _Sums = tuple[list[str], str, Mapping[str, int]]
-"""The labels of a part, a resource class, and its values."""
+"""The labels of the cloud or an aggregate, a resource class, and its values."""
 
 _UTIME, _STIME, _THREADS, _RSS = 11, 12, 17, 21
-"""Positions in /proc/PID/stat after the name, which may contain any characters."""
+"""Positions in /proc/PID/stat after the program's name, which may contain any characters."""
 
 _LABELS = ("worker", "program")
 _PROGRAM = "treeclaim"
@@ -68,15 +67,14 @@ RESOURCE_METRICS = frozenset(
         *(f"treeclaim_fits{kind}" for kind in _FITS),
     }
 )
-"""Names of all metrics of resources."""
 
 
 def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
-    """Yield the expiry of the certificates that the service uses."""
+    """Yield the expiries of the certificates in use."""
     family = GaugeMetricFamily(
         "treeclaim_certificate_expiry_timestamp_seconds",
-        "When a certificate in use expires, in seconds since 1970: the first of a chain, the last "
-        "of the authorities.",
+        "Expiry of a certificate in use, in seconds since 1970: the first expiry in a chain, the last "
+        "expiry of authorities.",
         labels=["use"],
     )
     for expiry in expiries:
@@ -85,7 +83,7 @@ def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
 
 
 def collect_feed(store: Store) -> Iterator[Metric]:
-    """Yield the position of the change feed; each worker exports its own position."""
+    """Yield the end of the change feed; each worker exports its position."""
     try:
         position = sum(store.cursor().positions)
     except StoreUnavailableError as error:
@@ -93,31 +91,31 @@ def collect_feed(store: Store) -> Iterator[Metric]:
         return
     yield GaugeMetricFamily(
         "treeclaim_feed_committed",
-        "Commits in the change feed, over all shards. A worker's lag is this minus its "
-        "treeclaim_feed_position; it catches up before each read.",
+        "Commits in the change feed, over all shards. A worker's lag is the difference to its "
+        "treeclaim_feed_position; the worker catches up before each read.",
         value=position,
     )
 
 
 def collect_resources(meter: Meter) -> Iterator[Metric]:
-    """Yield the last measured sums by resource class, and fits of flavors (page 99, section 6)."""
+    """Yield the last measured sums and fits (contract page 99, section 6)."""
     measured = meter.latest()
     if measured is None:
         return
-    of_cloud: list[_Sums] = [([], name, sums) for name, sums in measured.cloud.items()]
-    of_aggregates: list[_Sums] = [
+    cloud_sums: list[_Sums] = [([], name, sums) for name, sums in measured.cloud.items()]
+    aggregate_sums: list[_Sums] = [
         ([uuid], name, sums)
         for uuid, totals in measured.aggregates.items()
         for name, sums in totals.items()
     ]
-    yield from _sum_families("treeclaim_resource", [], of_cloud[:_MOST_PAIRS])
+    yield from _sum_families("treeclaim_resource", [], cloud_sums[:_MOST_PAIRS])
     if measured.aggregates:
-        shown = of_aggregates[: max(_MOST_PAIRS - len(of_cloud), 0)]
+        shown = aggregate_sums[: max(_MOST_PAIRS - len(cloud_sums), 0)]
         yield from _sum_families("treeclaim_aggregate_resource", ["aggregate"], shown)
     yield GaugeMetricFamily(
         "treeclaim_resource_metrics_left_out",
         f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
-        value=max(len(of_cloud) + len(of_aggregates) - _MOST_PAIRS, 0),
+        value=max(len(cloud_sums) + len(aggregate_sums) - _MOST_PAIRS, 0),
     )
     for kind, text in _FITS.items() if measured.fits else ():
         family = GaugeMetricFamily(f"treeclaim_fits{kind}", text, labels=["flavor"])
@@ -127,7 +125,6 @@ def collect_resources(meter: Meter) -> Iterator[Metric]:
 
 
 def _sum_families(prefix: str, labels: list[str], shown: Sequence[_Sums]) -> Iterator[Metric]:
-    """Yield a metric for each of the values of sums."""
     for value, text in _VALUES.items():
         family = GaugeMetricFamily(f"{prefix}_{value}", text, labels=[*labels, "resource_class"])
         for parts, name, sums in shown:
@@ -135,13 +132,10 @@ def _sum_families(prefix: str, labels: list[str], shown: Sequence[_Sums]) -> Ite
         yield family
 
 
-def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
-    """Yield memory, CPU time, threads and descriptors of each process, by process id.
+def collect_processes(pids_without_files: Sequence[int] = ()) -> Iterator[Metric]:
+    """Yield CPU time, memory, threads and descriptors of each process that has files of metrics, or is listed.
 
-    The names are those that Prometheus' own clients use for a single process.
-
-    Args:
-        others: Processes of the service without files of metrics.
+    The names are those of Prometheus' client libraries for a single process.
     """
     cpu = CounterMetricFamily(
         "process_cpu_seconds", "CPU time in user and system mode.", labels=_LABELS
@@ -149,7 +143,7 @@ def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
     memory = GaugeMetricFamily("process_resident_memory_bytes", "Resident memory.", labels=_LABELS)
     threads = GaugeMetricFamily("process_threads", "Threads.", labels=_LABELS)
     descriptors = GaugeMetricFamily("process_open_fds", "Open file descriptors.", labels=_LABELS)
-    for pid in sorted(_counting().union(map(str, others))):
+    for pid in sorted(_find_pids_with_files().union(map(str, pids_without_files))):
         folder = Path("/proc") / pid
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
@@ -167,14 +161,14 @@ def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
 
 
 def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
-    """Yield the numbers of workers that answer, have stalled, read, and have hidden metrics."""
+    """Yield the numbers of workers by state."""
     census = take_census()
     every = {*census.answering, *census.silent}
-    hidden = every - {int(pid) for pid in _counting()}
+    hidden = every - {int(pid) for pid in _find_pids_with_files()}
     workers = GaugeMetricFamily(
         "treeclaim_workers",
-        "Workers that answer, that have stalled, those of either kind whose metrics are not shown, and those that "
-        "have just read the inventory.",
+        "Workers by state: answering; silent (stalled); hidden (answering or silent, without room for their metrics); "
+        "reading (have just read the inventory).",
         labels=["state"],
     )
     workers.add_metric(["answering"], len(census.answering))
@@ -184,11 +178,10 @@ def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
     yield workers
     yield GaugeMetricFamily(
         "treeclaim_reload_refused",
-        "1 if the last reload was refused, and the service runs as before.",
+        "1 if the last reload was refused, so that the service runs unchanged.",
         value=float(census.is_reload_refused),
     )
 
 
-def _counting() -> set[str]:
-    """Return the ids of the processes that have metrics in the shared folder."""
+def _find_pids_with_files() -> set[str]:
     return set() if metrics.slots is None else metrics.slots.find_living()

@@ -23,14 +23,13 @@ _TIMEOUT = 10.0
 """Timeout in seconds of a request to Keystone if `http_connect_timeout` is not set."""
 
 _PAUSE = 10.0
-"""Seconds between two attempts while tokens cannot be validated."""
+"""Seconds between two attempts."""
 
 
 def check_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
     """Log in by `[keystone_authtoken]`, find Keystone's endpoint, and check the right to validate tokens.
 
-    Returns:
-        The fault; None if tokens can be validated.
+    Return the fault, or None if tokens can be validated.
     """
     try:
         return _try_keystone(options)
@@ -53,7 +52,7 @@ def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
     section = options[_GROUP]
     auth: Any = loading.load_auth_from_conf_options(options, _GROUP)
     if auth is None:
-        return _refusal("it has no auth_type", "auth_type is missing: nothing says how to log in")
+        return _refusal("it has no auth_type", "auth_type, the way to log in, is missing")
     session = loading.session.Session().load_from_options(
         cert=section.certfile,
         key=section.keyfile,
@@ -71,7 +70,7 @@ def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
         max_version="3.latest",
     )
     identity.get_token()
-    # By Keystone's default policy, exactly the users that may validate tokens may list revocations.
+    # Keystone's default policy requires the same role for listing revocations and for validating tokens.
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     response = identity.get("/OS-REVOKE/events", params={"since": now}, raise_exc=False)
     if response.status_code == 403:  # noqa: PLR2004 - forbidden
@@ -88,7 +87,7 @@ def _refusal(summary: str, detail: str) -> KeystoneFault:
 
 
 class KeystoneState:
-    """The state of token validation, which is checked until it succeeds once.
+    """The state of token validation, checked until it succeeds once.
 
     Attributes:
         fault: The last fault; None once tokens could be validated.

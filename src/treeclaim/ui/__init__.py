@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages at `/ui/`: static files that call the API with the user's own token.
-
-Rules: contract page 99, section 7. Knows nothing of the service; the files are in `static`.
-"""
+"""The pages at `/ui/`: static files that call the API with the user's token (contract page 99, section 7)."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves the files of the pages below `/ui/` (contract page 99, section 7).
 
-All files are read when the service starts, and a request can name nothing else: no path of a request
-ever reaches the file system.
+All files are read when the service starts, so no path of a request reaches the file system.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 PREFIX = "/ui"
-"""The path below which the pages are served."""
+"""The path of the pages."""
 
 _TYPES = {
     ".html": "text/html",
@@ -24,7 +23,7 @@ _TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-"""Media types by the end of the name; files of other kinds are not served."""
+"""Media types by suffix; other files are not served."""
 
 _INDEX = "index.html"
 
@@ -34,7 +33,7 @@ _SAFETY = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""Headers of each answer here; `X-Content-Type-Options` is on all answers of the service."""
+"""Headers of each response here; all responses of the service have `X-Content-Type-Options`."""
 
 
 class Pages:
@@ -52,15 +51,14 @@ class Pages:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer with a file, or pass the request on."""
+        """Serve a file, or call the service."""
         path = environment.get("PATH_INFO", "")
         if path != PREFIX and not path.startswith(f"{PREFIX}/"):
             return self._application(environment, start_response)
         if environment["REQUEST_METHOD"] not in ("GET", "HEAD"):
             answer = _refusal(405, allow="GET, HEAD")
         elif path == PREFIX:
-            # Relative as all links of the pages, so that it holds behind a proxy that adds a path. WebOb
-            # would make it absolute.
+            # Relative, so that it is right behind a proxy that adds a path. WebOb would make it absolute.
             headers = [("Location", "ui/"), ("Content-Length", "0"), *_SAFETY.items()]
             start_response("308 Permanent Redirect", headers)
             return []
@@ -77,8 +75,7 @@ def _file(path: Path) -> Response:
         content, content_type=_TYPES[path.suffix], conditional_response=True
     )
     answer.etag = hashlib.sha256(content).hexdigest()[:32]
-    # A browser asks each time whether its copy is current, so that all files are of one version after an
-    # upgrade; the answer is then a 304 without a body.
+    # Browsers validate their copies at each use, so that all files have one version after an upgrade.
     answer.cache_control = "no-cache"
     answer.headers.update(_SAFETY)
     return answer
