@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the candidates of trees for an ordered search: all, one block after the other, or the best by a beam.
-
-A candidate is a list of rows of providers. Where an amount is divided, it is a `SplitCandidate`; a beam does not
-look for good divisions.
-"""
+"""Enumerates the candidates of trees for an ordered search, in blocks or by a beam search."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,8 +8,8 @@ from math import comb
 
 import numpy as np
 
+from treeclaim.forest.order.candidate_table import CandidateRows
 from treeclaim.forest.order.scoring import Scoring
-from treeclaim.forest.order.term import CandidateRows
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.question.steps import steps_without_exchanges
 from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock
@@ -25,7 +21,7 @@ from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.model.request import Order
 
 _ROWS = 1024
-"""Partial candidates that are extended together while a tree is drawn."""
+"""Partial candidates that are extended together."""
 
 _DIVISIONS = 64
 """Divisions that are scored together."""
@@ -35,42 +31,42 @@ _BEAM = 256
 
 
 class Drawing:
-    """Draws the candidates of one search."""
+    """The source of the candidates of one search."""
 
     def __init__(self, problem: Problem, scoring: Scoring) -> None:
         self.problem = problem
         self.scoring = scoring
         self.splitter = Splitter(problem) if problem.plan.split else None
 
-    def estimate(self, trees: Trees) -> Floats:
-        """Return for each tree a number of candidates that it does not exceed, whatever is free."""
+    def bound_counts(self, trees: Trees) -> Floats:
+        """Return an upper bound of the candidates of each tree, whatever is free."""
 
         def counts(slot: int) -> Integers:
             starts = self.problem.relations[slot].pairs.starts
             return starts[trees + 1] - starts[trees]
 
-        return self.divisions(trees) * self.problem.rules.at_most(counts)
+        return self.bound_divisions(trees) * self.problem.rules.at_most(counts)
 
-    def divisions(self, trees: Trees) -> Floats:
-        """Return for each tree a number that its divisions do not exceed.
+    def bound_divisions(self, trees: Trees) -> Floats:
+        """Return an upper bound of the divisions of each tree.
 
-        No minimal set contains another one, so there are at most as many as there are sets of half of
-        the providers (Sperner).
+        No minimal set contains another minimal set. By Sperner's theorem, n providers have at most
+        as many minimal sets as subsets of n // 2 elements.
         """
-        most = np.ones(len(trees))
+        bounds = np.ones(len(trees))
         for relation in self.problem.split_relations:
             starts = relation.pairs.starts
             counts = np.minimum(starts[trees + 1] - starts[trees], 64)
-            most *= np.array([float(comb(count, count // 2)) for count in counts.tolist()])
-        return most
+            bounds *= np.array([float(comb(count, count // 2)) for count in counts.tolist()])
+        return bounds
 
 
-class ReadyTrees:
-    """Trees of a search, made ready to be drawn.
+class StagedTrees:
+    """A stage of trees, with their candidates.
 
     Attributes:
-        trees: Numbers of those that may have candidates, ascending.
-        nbytes: Memory that they take.
+        trees: Numbers of the trees that may have candidates, ascending. Methods identify a tree by its index here.
+        nbytes: Memory of the stage.
     """
 
     def __init__(self, drawing: Drawing, trees: Trees) -> None:
@@ -82,32 +78,32 @@ class ReadyTrees:
         self.trees = trees[stage.live]
         self.nbytes = stage.nbytes
 
-    def most(self) -> Floats:
-        """Return for each tree a number of candidates that it does not exceed."""
-        return self._combiner.at_most(self._live) * self._drawing.divisions(self.trees)
+    def bound_counts(self) -> Floats:
+        """Return an upper bound of the candidates of each tree."""
+        return self._combiner.at_most(self._live) * self._drawing.bound_divisions(self.trees)
 
-    def least(self, at: int, most: int) -> float:
-        """Return a number of candidates that a tree has at least; above `most` is enough."""
-        anchor, splitter = int(self._live[at]), self._drawing.splitter
+    def count_at_least(self, index: int, limit: int) -> float:
+        """Return a lower bound of the candidates of a tree; counting stops above the limit."""
+        anchor, splitter = int(self._live[index]), self._drawing.splitter
         if splitter is None:
             return self._combiner.at_least(anchor)
-        for block in self._combiner.blocks(self._live[[at]], 1):
+        for block in self._combiner.blocks(self._live[[index]], 1):
             chosen = tuple(block.chosen[0].tolist())
-            return splitter.count_divisions(int(self.trees[at]), chosen, most)
+            return splitter.count_divisions(int(self.trees[index]), chosen, limit)
         return 0
 
-    def all_of(self, indices: Integers) -> tuple[Trees, CandidateRows]:
-        """Return all candidates of some trees with the numbers of these, in canonical order."""
+    def draw_all(self, indices: Integers) -> tuple[Trees, CandidateRows]:
+        """Return all candidates of some trees in canonical order, with their tree numbers."""
         trees = [np.empty(0, dtype=np.int64)]
-        parts: list[CandidateRows] = []
+        blocks: list[CandidateRows] = []
         for tree, rows in self.draw(indices):
             trees.append(tree)
-            parts.append(rows)
-        rows = np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.int64)
+            blocks.append(rows)
+        rows = np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.int64)
         return np.concatenate(trees), rows
 
     def draw(self, indices: Integers) -> Iterator[tuple[Trees, CandidateRows]]:
-        """Yield candidates of some trees with the numbers of these, in canonical order, some at a time."""
+        """Yield blocks of the candidates of some trees in canonical order, with their tree numbers."""
         splitter = self._drawing.splitter
         for block in self._combiner.blocks(self._live[indices], _ROWS):
             self._drawing.problem.budget.check()
@@ -117,34 +113,33 @@ class ReadyTrees:
             else:
                 yield trees, block.chosen
 
-    def best(self, at: int) -> CandidateRows:
-        """Return good candidates of a tree with very many, given by its index; none if amounts are divided.
+    def search_beam(self, index: int) -> CandidateRows:
+        """Return good candidates of a tree by a beam search; none if amounts are divided.
 
-        Slot after slot is filled, and the partial candidates are kept that are worth most so far. The last of
-        them may all be dead ends: the candidates that were drawn before remain.
+        Each step fills a slot and keeps the partial candidates with the best scores. The search may
+        end without any candidate.
         """
         if self._drawing.splitter is not None:
-            return _objects([])
+            return _as_object_array([])
         problem, filled = self._drawing.problem, set[int]()
-        block = Block.empty(self._live[[at]], len(problem.relations), len(problem.rules.lists))
+        block = Block.empty(self._live[[index]], len(problem.relations), len(problem.rules.lists))
         for depth, step in enumerate(problem.rules.steps):
             block = self._combiner.extended(depth, block)
             if step.slot is not None:
                 filled.add(step.slot)
             if len(block) > _BEAM:
-                worth = self._drawing.scoring.of_partial(block.chosen, filled)
-                block = block.take(np.sort(np.argsort(-worth, kind="stable")[:_BEAM]))
+                scores = self._drawing.scoring.estimate_partial(block.chosen, filled)
+                block = block.take(np.sort(np.argsort(-scores, kind="stable")[:_BEAM]))
         return block.chosen
 
 
 def without_exchanges(problem: Problem, order: Order) -> Problem:
-    """Return a problem for the first candidate alone: of those that an exchange makes, only the first is found."""
+    """Return a problem for the first candidate alone; its search skips exchanges between equal groups."""
     steps = steps_without_exchanges(problem.plan, order)
     return replace(problem, rules=replace(problem.rules, steps=steps))
 
 
 def _divide(splitter: Splitter, block: CandidateBlock) -> Iterator[tuple[Trees, CandidateRows]]:
-    """Yield the divisions of some combinations, some at a time."""
     candidates = (
         (tree, candidate)
         for tree, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True)
@@ -152,34 +147,32 @@ def _divide(splitter: Splitter, block: CandidateBlock) -> Iterator[tuple[Trees, 
     )
     while batch := list(islice(candidates, _DIVISIONS)):
         trees = np.array([tree for tree, _ in batch], dtype=np.int64)
-        yield trees, _objects([candidate for _, candidate in batch])
+        yield trees, _as_object_array([candidate for _, candidate in batch])
 
 
-def _objects(candidates: Sequence[SplitCandidate]) -> CandidateRows:
+def _as_object_array(candidates: Sequence[SplitCandidate]) -> CandidateRows:
     rows = np.empty(len(candidates), dtype=object)
     rows[:] = candidates
     return rows
 
 
-def moved(rows: CandidateRows, offset: int) -> CandidateRows:
-    """Return the same candidates of another tree, whose rows differ by an offset."""
-    if rows.dtype != object:
-        return rows + offset
-    return _objects(
+def shift_rows(candidates: CandidateRows, offset: int) -> CandidateRows:
+    """Return candidates with an offset added to each row, for an equal tree."""
+    if candidates.dtype != object:
+        return candidates + offset
+    return _as_object_array(
         [
             SplitCandidate(
-                tuple(position + offset for position in candidate.chosen),
-                tuple(
-                    (name, position + offset, units) for name, position, units in candidate.parts
-                ),
+                tuple(row + offset for row in candidate.chosen),
+                tuple((name, row + offset, units) for name, row, units in candidate.parts),
             )
-            for candidate in rows.tolist()
+            for candidate in candidates.tolist()
         ]
     )
 
 
 def bytes_of(rows: CandidateRows) -> int:
-    """Return the memory that some candidates take."""
+    """Return the memory of candidates."""
     if rows.dtype != object:
         return rows.nbytes
     return sum(candidate.nbytes for candidate in rows.tolist())

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates by descending score (contract page 98, section 2).
+"""Searches candidates by descending score (contract page 98, section 2).
 
-Each tree has a ceiling: a score that no candidate with its root as anchor exceeds. Trees are visited by
-descending ceiling, a few at a time, and all candidates of a visited tree are scored, until as many as are
-wanted come before the ceilings of all trees that were not visited. Candidates with equal scores keep the
-order of the same search without an order.
+Each tree has a ceiling: an upper bound of the scores of the candidates with its root as anchor. The search
+visits trees by descending ceiling and scores all candidates of a visited tree. It stops when enough
+candidates precede the ceilings of all remaining trees. Candidates with equal scores keep their canonical order.
 
-A tree with more candidates than `MOST_EXACT` is searched heuristically (`drawing.py`), unless its first
-candidates already reach its ceiling.
+A tree with more than `MOST_EXACT` candidates is searched heuristically by a beam, unless its first candidates
+already reach its ceiling.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -17,15 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.order.candidate_table import ONE, CandidateRows, Units
 from treeclaim.forest.order.drawing import (
     Drawing,
-    ReadyTrees,
+    StagedTrees,
     bytes_of,
-    moved,
+    shift_rows,
     without_exchanges,
 )
 from treeclaim.forest.order.scoring import Scoring, round_scores
-from treeclaim.forest.order.term import ONE, CandidateRows, Units
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.combine import keys_of
 from treeclaim.forest.solve.problem import Problem
@@ -35,42 +34,31 @@ from treeclaim.forest.table.columns import Mask, Rows, Trees
 from treeclaim.model.request import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
 
 FIRST_BEST_TREES = 16
-"""Trees that are staged together at first, those with the highest ceilings; then twice as many."""
+"""Trees of the first batch, those with the highest ceilings; each further batch is twice as large."""
 
 MOST_EXACT = 50_000
 """Candidates of a tree up to which its search is exact (contract page 98, section 2.2, rule 3)."""
 
 TOGETHER = 256
-"""Candidates of a tree up to which it is scored together with other trees, without looking at its ceiling."""
+"""Candidates of a tree up to which it is scored together with other trees, regardless of its ceiling."""
 
 SORTED_FIRST = 256
-"""Trees that are sorted by their ceilings before all others are."""
+"""Trees with the highest ceilings that are sorted before the remaining trees."""
 
 KINDS_FROM = 4096
-"""Number of candidates in visited trees from which trees of one kind are scored once."""
+"""Scored candidates from which only one tree of each kind is scored."""
 
 
 @dataclass(slots=True)
 class Ranking:
-    """The statistics of an ordered search.
-
-    Attributes:
-        scores: Their scores, in order.
-        is_approximate: Whether better candidates may be missing.
-    """
+    """The scores of yielded candidates, and whether better candidates may be missing."""
 
     scores: list[float] = field(default_factory=list)
     is_approximate: bool = False
 
 
 class ScoredCandidates(NamedTuple):
-    """Scored candidates; those of each tree are in canonical order.
-
-    Attributes:
-        tree: Number of the tree of each candidate's anchor.
-        rows: The candidates.
-        score: Their scores.
-    """
+    """Candidates with their scores and the trees of their anchors; those of each tree are in canonical order."""
 
     tree: Trees
     rows: CandidateRows
@@ -78,22 +66,16 @@ class ScoredCandidates(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that they take."""
+        """Return the memory of the arrays."""
         return self.tree.nbytes + bytes_of(self.rows) + self.score.nbytes
 
-    def take(self, which: "Rows | Mask | slice") -> "ScoredCandidates":
-        """Return some of the candidates."""
-        return ScoredCandidates(self.tree[which], self.rows[which], self.score[which])
+    def take(self, selection: "Rows | Mask | slice") -> "ScoredCandidates":
+        """Return the selected candidates."""
+        return ScoredCandidates(self.tree[selection], self.rows[selection], self.score[selection])
 
 
 class RankedCandidates(NamedTuple):
-    """The first candidates of an order.
-
-    Attributes:
-        rows: The candidates, best first.
-        score: Their scores.
-        exact: The number of candidates before the first that may not belong there, as better ones may be missing.
-    """
+    """Candidates and their scores, best first; at the first `exact` places no better candidate is missing."""
 
     rows: CandidateRows
     score: Floats
@@ -101,13 +83,7 @@ class RankedCandidates(NamedTuple):
 
 
 def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
-    """Yield the first candidates of the whole ordered list, and write down their scores.
-
-    Args:
-        problem: The search.
-        order: The order of its candidates.
-        ranking: Receives the scores of the candidates yielded.
-    """
+    """Yield the first candidates of the whole ordered list, and add their scores to the ranking."""
     limit, maximum = problem.plan.request.limit, problem.options.maximum
     count = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
     count = count if maximum is None else min(count, maximum)
@@ -122,27 +98,18 @@ def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterat
 def rank_candidates(
     problem: Problem, scoring: Scoring, wanted: int | None = None, anchors: Rows | None = None
 ) -> RankedCandidates:
-    """Return the first candidates of a search in order.
-
-    Args:
-        problem: The search.
-        scoring: Its scores.
-        wanted: The most candidates to return; None for all.
-        anchors: Numbers of the anchors to search, ascending; None for all.
-    """
+    """Return at most `wanted` candidates of some anchors (ascending numbers) in order; None means all."""
     with problem.budget.scope():
         return _OrderedSearch(problem, scoring, wanted, anchors).run()
 
 
 _Key = tuple[float, int]
-"""A score, negated, and the number of a tree: what comes first has the smaller key."""
+"""Sort key of a candidate or a ceiling: the negated score, and the number of the tree."""
 
-_BEHIND_ALL: _Key = np.inf, 0
+_GREATEST_KEY: _Key = np.inf, 0
 
 
 class _OrderedSearch:
-    """Searches trees, and keeps the best candidates found so far."""
-
     def __init__(
         self, problem: Problem, scoring: Scoring, wanted: int | None, anchors: Rows | None
     ) -> None:
@@ -154,22 +121,23 @@ class _OrderedSearch:
         self._anchors = all_anchors(problem) if anchors is None else anchors
         self._drawing = Drawing(problem, scoring)
         self._parts: list[ScoredCandidates] = []
-        self._count = self._sorted = 0
-        """How many candidates the parts have, and had when they were sorted."""
+        """The best candidates so far; a sorted first part, and unsorted further parts."""
+        self._count = self._sorted_count = 0
+        """Candidates in all parts, now and after the last sort."""
         self._last: _Key | None = None
-        """The key of the last candidate wanted; None while there are not enough."""
+        """The key of the last wanted candidate; None while there are too few."""
         self._approximate: dict[int, float] = {}
-        """The ceilings of the trees that were searched heuristically."""
-        self._visited = 0
+        """Ceilings of the heuristically searched trees, by number of the tree."""
+        self._scored_count = 0
         self._kinds: TreeKinds | None = None
-        self._of_tree: dict[int, tuple[CandidateRows, Units]] = {}
-        """Candidates of trees, for other trees of the same kind."""
+        self._stored: dict[int, tuple[CandidateRows, Units]] = {}
+        """Candidates by tree, to copy to trees of the same kind."""
 
     def run(self) -> RankedCandidates:
-        """Visit trees until no other one can have a better candidate."""
+        """Visit trees until no remaining tree can have a better candidate."""
         for ceiling, trees in self._batches():
             self._problem.budget.check()
-            if self._are_enough_before((-float(ceiling[0]), int(trees[0]))):
+            if self._has_enough_before((-float(ceiling[0]), int(trees[0]))):
                 self._sort()
             needed = self._needed(ceiling, trees)
             if not len(trees[needed]):
@@ -180,24 +148,23 @@ class _OrderedSearch:
         self._sort()
         ((tree, rows, score),) = self._parts
         keys = ((-ceiling, tree - 1) for tree, ceiling in self._approximate.items())
-        are_exact = _are_before(score, tree, min(keys, default=_BEHIND_ALL))
-        return RankedCandidates(rows, score, int(np.count_nonzero(are_exact)))
+        is_exact = _is_before(score, tree, min(keys, default=_GREATEST_KEY))
+        return RankedCandidates(rows, score, int(np.count_nonzero(is_exact)))
 
     # -- the best candidates so far --------------------------------------------------------------
 
-    def _are_enough_before(self, key: _Key) -> bool:
-        """Return whether as many candidates as are wanted come before a key, perhaps some of them twice."""
+    def _has_enough_before(self, key: _Key) -> bool:
+        """Return whether enough candidates, counting repetitions, precede a key."""
         if self._wanted is None or self._count < self._wanted:
             return False
-        before = (_are_before(part.score, part.tree, key) for part in self._parts)
+        before = (_is_before(part.score, part.tree, key) for part in self._parts)
         return sum(map(np.count_nonzero, before)) >= self._wanted
 
     def _needed(self, score: Floats, tree: Trees) -> Mask | slice:
-        """Return which scores, or ceilings, of candidates under trees are not behind the last one wanted."""
-        return slice(None) if self._last is None else _are_before(score, tree, self._last)
+        """Select the scores or ceilings that do not follow the last wanted candidate."""
+        return slice(None) if self._last is None else _is_before(score, tree, self._last)
 
-    def _take(self, scored: ScoredCandidates) -> None:
-        """Add candidates, except for those behind as many as are wanted."""
+    def _add_scored(self, scored: ScoredCandidates) -> None:
         scored = scored.take(self._needed(scored.score, scored.tree))
         if not len(scored.tree):
             return
@@ -210,33 +177,33 @@ class _OrderedSearch:
                 self._sort()
 
     def _sort(self) -> None:
-        """Put the candidates in order, and drop those behind as many as are wanted."""
-        if self._count == self._sorted:
+        """Merge the parts in order, and drop the candidates beyond the wanted number."""
+        if self._count == self._sorted_count:
             return
         parts = self._parts
-        whole = ScoredCandidates(*map(np.concatenate, zip(*parts, strict=True)))
+        merged = ScoredCandidates(*map(np.concatenate, zip(*parts, strict=True)))
         # A stable sort keeps the canonical order within a tree.
-        whole = whole.take(np.lexsort((whole.tree, -whole.score)))
+        merged = merged.take(np.lexsort((merged.tree, -merged.score)))
         if self._problem.may_repeat:
-            # Of equal candidates, which have equal scores, that of the first tree comes first.
-            whole = whole.take(_first_places(whole.rows))
-        whole = whole.take(slice(self._wanted))
-        self._problem.budget.hold(whole.nbytes - sum(part.nbytes for part in parts))
-        self._parts, self._count = [whole], len(whole.tree)
-        self._sorted = self._count
-        if len(whole.tree) == self._wanted:
-            self._last = -float(whole.score[-1]), int(whole.tree[-1])
+            # Equal candidates have equal scores, so the candidate of the first tree comes first.
+            merged = merged.take(_first_occurrences(merged.rows))
+        merged = merged.take(slice(self._wanted))
+        self._problem.budget.hold(merged.nbytes - sum(part.nbytes for part in parts))
+        self._parts, self._count = [merged], len(merged.tree)
+        self._sorted_count = self._count
+        if len(merged.tree) == self._wanted:
+            self._last = -float(merged.score[-1]), int(merged.tree[-1])
 
     # -- visiting trees --------------------------------------------------------------------------
 
     def _batches(self) -> Iterator[tuple[Floats, Trees]]:
-        """Yield ceilings and trees in order, few trees together at first and where each may have many candidates."""
+        """Yield ceilings and trees in order: small batches at first, and where trees may have many candidates."""
         size = FIRST_BEST_TREES
         for ceiling, trees in self._by_ceiling():
             begin = 0
             while begin < len(trees):
                 part = slice(begin, begin + size)
-                sizes = np.minimum(self._drawing.estimate(trees[part]), KINDS_FROM)
+                sizes = np.minimum(self._drawing.bound_counts(trees[part]), KINDS_FROM)
                 cuts = np.flatnonzero(np.diff(sizes.cumsum() // KINDS_FROM)) + 1
                 yield from zip(
                     np.split(ceiling[part], cuts), np.split(trees[part], cuts), strict=True
@@ -245,24 +212,21 @@ class _OrderedSearch:
                 size *= 2
 
     def _by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:
-        """Yield ceilings and trees, by descending ceiling, then in canonical order.
-
-        Sorting all trees would take longer than examining the few that matter.
-        """
+        """Yield ceilings and trees, by descending ceiling, then in canonical order."""
         ceiling, least = self._scoring.ceilings(self._anchors), -np.inf
+        # Sorting all trees would take longer than a search that ends after a few trees.
         if len(ceiling) > SORTED_FIRST:
             least = np.partition(ceiling, -SORTED_FIRST)[-SORTED_FIRST]
-        for which in (ceiling >= least, ceiling < least):
-            order = np.argsort(-ceiling[which], kind="stable")
-            yield ceiling[which][order], self._anchors[which][order]
+        for mask in (ceiling >= least, ceiling < least):
+            order = np.argsort(-ceiling[mask], kind="stable")
+            yield ceiling[mask][order], self._anchors[mask][order]
 
     def _visit(self, ceilings: Floats, unsorted_trees: Trees) -> None:
-        """Score the candidates of some trees."""
         ceiling = dict(zip(unsorted_trees.tolist(), ceilings.tolist(), strict=True))
         trees, copies = np.sort(unsorted_trees), dict[int, int]()
-        if self._wanted is not None and self._visited > KINDS_FROM:
+        if self._wanted is not None and self._scored_count > KINDS_FROM:
             if self._kinds is None:
-                related = [room.related() for room in self._scoring.rooms]
+                related = [room.related_requests() for room in self._scoring.rooms]
                 self._kinds = TreeKinds(self._problem, related)
             if self._kinds.is_worthwhile:
                 first_trees = self._kinds.first_trees(trees)
@@ -271,45 +235,44 @@ class _OrderedSearch:
                     zip(trees[~is_first].tolist(), first_trees[~is_first].tolist(), strict=True)
                 )
                 trees = trees[is_first]
-        ready = ReadyTrees(self._drawing, trees)
-        with self._problem.budget.held(ready.nbytes):
-            is_small = ready.most() <= TOGETHER
+        staged = StagedTrees(self._drawing, trees)
+        with self._problem.budget.held(staged.nbytes):
+            is_small = staged.bound_counts() <= TOGETHER
             if is_small.any():
-                small_trees, rows = ready.all_of(np.flatnonzero(is_small))
-                self._add(small_trees, rows)
-            for at in np.flatnonzero(~is_small).tolist():
-                self._visit_large(ready, at, ceiling[int(ready.trees[at])])
+                small_trees, rows = staged.draw_all(np.flatnonzero(is_small))
+                self._score(small_trees, rows)
+            for index in np.flatnonzero(~is_small).tolist():
+                self._visit_large(staged, index, ceiling[int(staged.trees[index])])
         for tree, first_tree in copies.items():
             self._copy(tree, first_tree, ceiling[tree])
 
-    def _add(self, trees: Trees, rows: CandidateRows) -> None:
-        """Score candidates, those of each tree in canonical order, and add them to the pool."""
+    def _score(self, trees: Trees, rows: CandidateRows) -> None:
+        """Score and add candidates; those of each tree are consecutive, in canonical order."""
         if not len(rows):
             return
-        self._visited += len(rows)
+        self._scored_count += len(rows)
         units = self._scoring.units(rows)
         if self._kinds is not None and self._kinds.is_worthwhile:
             begin = np.flatnonzero(np.diff(trees, prepend=-1))
             for first, end in pairwise([*begin.tolist(), len(trees)]):
-                self._keep(int(trees[first]), rows[first:end], units[first:end])
-        self._take(ScoredCandidates(trees, rows, round_scores(units)))
+                self._store(int(trees[first]), rows[first:end], units[first:end])
+        self._add_scored(ScoredCandidates(trees, rows, round_scores(units)))
 
-    def _keep(self, tree: int, rows: CandidateRows, units: Units) -> None:
-        """Keep the candidates of a tree for the other trees of its kind."""
+    def _store(self, tree: int, rows: CandidateRows, units: Units) -> None:
         if self._wanted is not None and len(rows) > self._wanted:
-            # Scores that are rounded alike are within this distance of each other.
+            # Units that round to equal scores differ by less than this.
             least = np.partition(units, -self._wanted)[-self._wanted] - int(ONE * 2e-12)
-            kept = units >= least
-            rows, units = rows[kept], units[kept]
+            is_kept = units >= least
+            rows, units = rows[is_kept], units[is_kept]
         self._problem.budget.hold(bytes_of(rows) + units.nbytes)
-        self._of_tree[tree] = rows, units
+        self._stored[tree] = rows, units
 
     def _copy(self, tree: int, first_tree: int, ceiling: float) -> None:
-        """Add the candidates of a tree by those of another tree of its kind."""
-        if first_tree not in self._of_tree:
+        """Add the candidates of a tree, derived from the stored tree of its kind."""
+        if first_tree not in self._stored:
             return
         self._problem.budget.check()
-        rows, units = self._of_tree[first_tree]
+        rows, units = self._stored[first_tree]
         by_tree = self._scoring.by_tree
         score = round_scores(units + (by_tree[tree] - by_tree[first_tree]))
         trees = np.full(len(units), tree)
@@ -319,52 +282,48 @@ class _OrderedSearch:
         rows = rows[needed]
         if len(rows):
             roots = self._problem.order.roots
-            rows = moved(rows, int(roots[tree] - roots[first_tree]))
-            self._take(ScoredCandidates(trees[needed], rows, score[needed]))
+            rows = shift_rows(rows, int(roots[tree] - roots[first_tree]))
+            self._add_scored(ScoredCandidates(trees[needed], rows, score[needed]))
 
-    def _visit_large(self, ready: ReadyTrees, at: int, ceiling: float) -> None:
-        """Score the candidates of one tree until as many as are wanted reach its ceiling."""
-        tree, needed_count = int(ready.trees[at]), self._wanted
+    def _visit_large(self, staged: StagedTrees, index: int, ceiling: float) -> None:
+        """Score the candidates of one tree until enough of them reach its ceiling."""
+        tree, wanted = int(staged.trees[index]), self._wanted
         most = MOST_EXACT
-        if needed_count is not None:
-            most = TOGETHER if ready.least(at, MOST_EXACT) > MOST_EXACT else most
-            most = max(most, needed_count - 1)
-        parts: list[CandidateRows] = []
-        count = best = 0
+        if wanted is not None:
+            most = TOGETHER if staged.count_at_least(index, MOST_EXACT) > MOST_EXACT else most
+            most = max(most, wanted - 1)
+        blocks: list[CandidateRows] = []
+        count = best_count = 0
         budget = self._problem.budget
         with budget.scope():
-            for _, rows in ready.draw(np.array([at])):
+            for _, rows in staged.draw(np.array([index])):
                 budget.hold(bytes_of(rows))
-                parts.append(rows)
+                blocks.append(rows)
                 count += len(rows)
-                if needed_count is not None:
-                    best += int(np.count_nonzero(self._scoring.scores(rows) >= ceiling))
-                    if best >= needed_count:
+                if wanted is not None:
+                    best_count += int(np.count_nonzero(self._scoring.scores(rows) >= ceiling))
+                    if best_count >= wanted:
                         break
                 if count > most:
-                    parts.append(ready.best(at))
-                    drawn = np.concatenate(parts)
-                    parts = [drawn[_first_places(drawn)]]
+                    blocks.append(staged.search_beam(index))
+                    drawn = np.concatenate(blocks)
+                    blocks = [drawn[_first_occurrences(drawn)]]
                     self._approximate[tree] = ceiling
                     break
-        if parts:
-            rows = np.concatenate(parts)
-            self._add(np.full(len(rows), tree), rows)
+        if blocks:
+            rows = np.concatenate(blocks)
+            self._score(np.full(len(rows), tree), rows)
 
 
-def _are_before(score: Floats, tree: Trees, key: _Key) -> Mask:
-    """Return which scores under trees come before a key, or have it."""
-    before: Mask = (-score < key[0]) | ((-score == key[0]) & (tree <= key[1]))
-    return before
+def _is_before(score: Floats, tree: Trees, key: _Key) -> Mask:
+    """Compare scores under trees with a key; equality counts as before."""
+    is_before: Mask = (-score < key[0]) | ((-score == key[0]) & (tree <= key[1]))
+    return is_before
 
 
-def _keys(rows: CandidateRows) -> Sequence[Hashable]:
-    """Return what each candidate is compared by."""
-    return [each.key for each in rows.tolist()] if rows.dtype == object else keys_of(rows)
-
-
-def _first_places(rows: CandidateRows) -> Rows:
-    """Return where each candidate stands first, ascending."""
-    keys = _keys(rows)
+def _first_occurrences(rows: CandidateRows) -> Rows:
+    """Return the ascending positions of the first occurrences of each candidate."""
+    keys: Sequence[Hashable]
+    keys = [each.key for each in rows.tolist()] if rows.dtype == object else keys_of(rows)
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     return np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))

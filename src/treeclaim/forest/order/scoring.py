@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores: the weighted mean of the terms of a request's order (contract page 98, section 2; page 101, section 3)."""
+"""Scores: weighted means of the terms of an order (contract page 98, section 2; page 101, section 3)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 
 import numpy as np
 
-from treeclaim.forest.order.mixes.room import MixRoom
-from treeclaim.forest.order.mixes.tree_counter import Take
-from treeclaim.forest.order.term import (
+from treeclaim.forest.order.candidate_table import (
     ONE,
     CandidateRows,
     CandidateTable,
     SlotOptions,
-    TermScorer,
     Units,
     to_units,
 )
+from treeclaim.forest.order.mixes.room import MixRoom
+from treeclaim.forest.order.mixes.tree_counter import TakenAmounts
 from treeclaim.forest.order.terms import (
     AttributeTerm,
     NearTerm,
@@ -24,6 +23,7 @@ from treeclaim.forest.order.terms import (
     PackTerm,
     PreferredTerm,
     ShuffleTerm,
+    TermScorer,
 )
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.partial.blocks import Choices
@@ -33,7 +33,7 @@ from treeclaim.model.request import DECIMALS, Order, TermName
 
 
 class KeepTerm(TermScorer):
-    """1 minus the share of the mix's room that a candidate costs."""
+    """`keep`: 1 minus the share of the mix's room that a candidate costs."""
 
     def __init__(self, options: SlotOptions, room: MixRoom) -> None:
         super().__init__(options)
@@ -41,23 +41,21 @@ class KeepTerm(TermScorer):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        first, alike = _distinct(table)
+        distinct, inverse = _distinct(table)
         trees, counts = table.trees
-        candidate, column = np.nonzero(counts[first])
+        candidate, column = np.nonzero(counts[distinct])
         takes = [
-            Take(share.name, share.position, share.amount).of(first) for share in table.shares
+            TakenAmounts(share.name, share.rows, share.amount).select(distinct)
+            for share in table.shares
         ]
-        tree = trees[first][candidate, column]
-        return to_units(self.room.values(len(first), candidate, tree, takes))[alike]
+        tree = trees[distinct][candidate, column]
+        return to_units(self.room.values(len(distinct), candidate, tree, takes))[inverse]
 
     def bound(self, *, is_ceiling: bool) -> Units:
-        """Return for each root a value that no candidate under it exceeds.
-
-        A candidate costs at least as much as any one of its slots alone.
-        """
+        """Return ceilings: a candidate costs at least as much as each single slot of it."""
         ceiling = super().bound(is_ceiling=is_ceiling)
         options = self.options
-        if options.problem.plan.split or not options.are_own:
+        if options.problem.plan.split or not options.is_local:
             return ceiling
         slots = options.problem.plan.slots
         # Equal groups have equal options.
@@ -68,7 +66,7 @@ class KeepTerm(TermScorer):
             every = np.arange(len(pairs.provider))
             trees = np.repeat(np.arange(len(ceiling)), np.diff(pairs.starts))
             takes = [
-                Take(name, pairs.provider, amount)
+                TakenAmounts(name, pairs.provider, amount)
                 for name, amount in options.problem.plan.slots[slot].resources.items()
             ]
             values = self.room.values(len(every), every, trees, takes)
@@ -77,22 +75,22 @@ class KeepTerm(TermScorer):
 
 
 def _distinct(table: CandidateTable) -> tuple[Integers, Integers]:
-    """Return candidates of which no two take the same, and for each candidate which of them is alike.
+    """Return the candidates that take different amounts, and for each candidate its number among them.
 
-    Groups with equal amounts may exchange their providers: eight devices for eight groups are one
-    candidate in 40,320 orders.
+    Groups with equal amounts may exchange their providers. Eight devices for eight groups have 40,320
+    candidates that all take the same amounts.
     """
     columns: dict[tuple[str, int], list[Rows]] = {}
     for share in table.shares:
         if not isinstance(share.amount, int):
             every = np.arange(table.count)
             return every, every
-        columns.setdefault((share.name, share.amount), []).append(share.position)
-    keys = [np.sort(np.stack(positions, axis=1), axis=1) for positions in columns.values()]
+        columns.setdefault((share.name, share.amount), []).append(share.rows)
+    keys = [np.sort(np.stack(rows, axis=1), axis=1) for rows in columns.values()]
     key = np.ascontiguousarray(np.concatenate(keys, axis=1))
-    whole = key.view(np.dtype((np.void, key.dtype.itemsize * key.shape[1]))).ravel()
-    _, first, alike = np.unique(whole, return_index=True, return_inverse=True)
-    return first, alike
+    void_key = key.view(np.dtype((np.void, key.dtype.itemsize * key.shape[1]))).ravel()
+    _, distinct, inverse = np.unique(void_key, return_index=True, return_inverse=True)
+    return distinct, inverse
 
 
 _OPPOSITE = {
@@ -100,10 +98,10 @@ _OPPOSITE = {
     TermName.SPREAD_PROVIDERS: TermName.PACK_PROVIDERS,
     TermName.FAR: TermName.NEAR,
 }
-"""Terms that are one minus another one."""
+"""Terms that are 1 minus another term."""
 
 _NOISE = int(2.0**60 * 1e-15)
-"""Added to ceilings, as the parts of an exact score are rounded one by one."""
+"""Added to ceilings, because each term of an exact score is rounded."""
 
 
 class Scoring:
@@ -115,13 +113,7 @@ class Scoring:
         order: Order,
         totals: Callable[[str], ClassTotals] | None = None,
     ) -> None:
-        """Make the terms of an order.
-
-        Args:
-            problem: The search.
-            order: The terms, with their weights.
-            totals: Returns what is used of a class; None for what the Forest has.
-        """
+        """Create the terms of an order; `totals` returns the used amounts of a class, by default the Forest's."""
         self.order = order
         self.rooms: list[MixRoom] = []
         self._options = SlotOptions(problem)
@@ -161,16 +153,16 @@ class Scoring:
         return KeepTerm(options, room)
 
     def scores(self, rows: CandidateRows) -> Floats:
-        """Return the scores of some candidates, as they are shown and compared."""
+        """Return the rounded scores of candidates."""
         return round_scores(self.units(rows))
 
     def units(self, rows: CandidateRows) -> Units:
-        """Return the scores of some candidates before they are rounded."""
+        """Return the scores of candidates before they are rounded."""
         table = self._options.table(rows)
         return self._sum(table.count, lambda _, term: term.exact(table))
 
-    def of_partial(self, chosen: Choices, filled: Collection[int]) -> Units:
-        """Return a guess of what partial candidates are worth, by the slots that are filled."""
+    def estimate_partial(self, chosen: Choices, filled: Collection[int]) -> Units:
+        """Return heuristic scores of partial candidates, by their filled slots."""
         table = self._options.partial_table(chosen, filled)
         if not table.shares:
             return np.zeros(table.count, dtype=np.int64)
@@ -178,10 +170,7 @@ class Scoring:
 
     @cached_property
     def by_tree(self) -> Units:
-        """Return the part of a score that depends on the tree alone, by number of the tree.
-
-        Only for searches in which all giving providers are in the anchor's tree.
-        """
+        """Return the part of a score that depends on the tree alone; all giving providers must be in one tree."""
         units = np.zeros(len(self._options.forest.order.roots), dtype=np.int64)
         for factor, term in self._terms:
             if isinstance(term, ShuffleTerm):
@@ -189,7 +178,7 @@ class Scoring:
         return units
 
     def ceilings(self, anchors: Rows) -> Floats:
-        """Return for some anchors, by number, a score that no candidate of theirs exceeds."""
+        """Return upper bounds of the scores of the candidates of anchors (numbers of trees)."""
         roots = len(self._options.forest.order.roots)
         units = self._sum(roots, lambda factor, term: term.bound(is_ceiling=factor > 0))
         return round_scores(units[anchors] + _NOISE)
@@ -203,6 +192,6 @@ class Scoring:
 
 
 def round_scores(units: Units) -> Floats:
-    """Return scores as they are shown and compared."""
+    """Return scores as the response shows them, which is also how they are compared."""
     scores: Floats = np.round(units / ONE, DECIMALS)
     return scores

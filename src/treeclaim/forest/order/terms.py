@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The terms of a score (contract page 98, section 2.1; page 101, section 3; page 102, section 1).
-
-Each term computes its exact value for all candidates of a table at once. It may also return bounds for each
-tree: a ceiling that no candidate of the tree exceeds, and a floor. Bounds may be loose, never wrong.
-"""
+"""The terms of a score (contract page 98, section 2.1; page 101, section 3; page 102, section 1)."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
@@ -14,14 +11,13 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.domains.relation import have_common_provider
-from treeclaim.forest.order.term import (
+from treeclaim.forest.order.candidate_table import (
     ONE,
     CandidateTable,
     Share,
     SlotOptions,
-    TermScorer,
     Units,
-    first_of_each,
+    mask_repetitions,
     to_units,
 )
 from treeclaim.forest.order.totals import ClassTotals, Floats
@@ -32,9 +28,29 @@ from treeclaim.model.provider import AttributeKind
 from treeclaim.model.request import Preference
 
 
-class _FilledTerm(TermScorer):
-    """A term that depends on used amounts and capacities of some classes."""
+class TermScorer(ABC):
+    """A term of a score; all values are in [0, 1], in units."""
 
+    def __init__(self, options: SlotOptions) -> None:
+        self.options = options
+
+    @abstractmethod
+    def exact(self, table: CandidateTable) -> Units:
+        """Return the value of each candidate."""
+
+    def bound(self, *, is_ceiling: bool) -> Units:
+        """Return an upper (ceiling) or lower bound of the values of the candidates under each root.
+
+        Only the terms with an opposite (`spread`, `far`) need a lower bound.
+        """
+        return np.full(self._root_count, int(ONE) * is_ceiling, dtype=np.int64)
+
+    @property
+    def _root_count(self) -> int:
+        return len(self.options.forest.order.roots)
+
+
+class _FilledTerm(TermScorer):
     def __init__(
         self, options: SlotOptions, classes: Sequence[str], totals: Callable[[str], ClassTotals]
     ) -> None:
@@ -43,14 +59,14 @@ class _FilledTerm(TermScorer):
 
 
 class PackTerm(_FilledTerm):
-    """`pack`: how full the trees of a candidate are, and the providers that share with them."""
+    """`pack`: the filled share of a candidate's trees, and of the providers that share with them."""
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         return self._mean(lambda name: self._filled_shares(table, name))
 
     def bound(self, *, is_ceiling: bool) -> Units:
-        """Return a bound of the values under each root."""
+        """Return bounds of the values."""
         return self._mean(lambda name: self._extreme_share(name, is_ceiling=is_ceiling))
 
     def _mean(self, value: Callable[[str], Floats]) -> Units:
@@ -62,42 +78,42 @@ class PackTerm(_FilledTerm):
         return sum(self.options.amounts[name].values())
 
     def _filled_shares(self, table: CandidateTable, name: str) -> Floats:
-        if self.options.are_own:
-            return self._own_values(name)[table.own_trees]
+        if self.options.is_local:
+            return self._tree_shares(name)[table.single_trees]
         totals, (trees, counts) = self._totals[name], table.trees
         used = np.where(counts, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(counts, totals.tree_capacity[trees], 0).sum(axis=1)
-        shares = table.of_class(name)
+        shares = table.class_shares(name)
         if shares:
-            positions = np.stack([share.position for share in shares], axis=1)
-            inside = table.tree[positions][:, :, None] == trees[:, None, :]
-            lent = first_of_each(positions, ~(inside & counts[:, None, :]).any(axis=2))
-            used += np.where(lent, totals.used[positions], 0).sum(axis=1)
-            capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)
+            rows = np.stack([share.rows for share in shares], axis=1)
+            is_inside = table.tree[rows][:, :, None] == trees[:, None, :]
+            is_lent = mask_repetitions(rows, ~(is_inside & counts[:, None, :]).any(axis=2))
+            used += np.where(is_lent, totals.used[rows], 0).sum(axis=1)
+            capacity += np.where(is_lent, totals.capacity[rows], 0).sum(axis=1)
         return _share(used + self._amount(name), capacity)
 
-    def _own_values(self, name: str) -> Floats:
+    def _tree_shares(self, name: str) -> Floats:
         totals = self._totals[name]
         return _share(totals.tree_used + self._amount(name), totals.tree_capacity)
 
     def _extreme_share(self, name: str, *, is_ceiling: bool) -> Floats:
         """Return the greatest or the least value of one class under each root.
 
-        The total usage of a tree and the providers that share with it, divided by their total capacity, lies between the
-        least and the greatest of the single quotients, wherever the amount is added.
+        The quotient of sums (the total usage and the total capacity of a tree and the providers that share with
+        it) lies between the least and the greatest of the single quotients.
         """
         relations = {slot: self.options.relations[slot] for slot in self.options.amounts[name]}
         if self.options.problem.may_leave_anchors:
-            return np.full(self._roots, float(is_ceiling))
+            return np.full(self._root_count, float(is_ceiling))
         if all(relation.pairs.is_local for relation in relations.values()):
-            return self._own_values(name)
+            return self._tree_shares(name)
         totals = self._totals[name]
         units = self._amount(name) if is_ceiling else 0
         tree_share = _share(totals.tree_used + units, totals.tree_capacity)
         bounds = [np.where(totals.tree_capacity > 0, tree_share, 1 - is_ceiling)]
         for slot, relation in relations.items():
             provider = relation.pairs.provider
-            tree = np.arange(self._roots).repeat(np.diff(relation.pairs.starts))
+            tree = np.arange(self._root_count).repeat(np.diff(relation.pairs.starts))
             is_lent = self.options.forest.order.tree[provider] != tree
             lent_share = _share(totals.used[provider] + units, totals.capacity[provider])
             shares = np.where(is_lent, lent_share, tree_share[tree])
@@ -112,7 +128,7 @@ def _share(used: Floats, capacity: Floats) -> Floats:
 
 
 class PackProvidersTerm(_FilledTerm):
-    """`pack_providers`: how full the providers of a candidate are, with all that it takes there."""
+    """`pack_providers`: the filled share of a candidate's providers, with the amounts that it takes."""
 
     @property
     def _weight(self) -> float:
@@ -122,166 +138,167 @@ class PackProvidersTerm(_FilledTerm):
         """Return the value of each candidate."""
         units: Units = np.zeros(table.count, dtype=np.int64)
         for name in self._totals:
-            of_class = table.of_class(name)
-            for share in of_class:
+            class_shares = table.class_shares(name)
+            for share in class_shares:
                 part = share.amount / self.options.amounts[name][share.slot]
-                value = self._filled_shares(name, share, of_class) * part
+                value = self._filled_shares(name, share, class_shares) * part
                 units += to_units(value, self._weight)
         return units
 
-    def _filled_shares(self, name: str, share: Share, of_class: Sequence[Share]) -> Floats:
+    def _filled_shares(self, name: str, share: Share, class_shares: Sequence[Share]) -> Floats:
         totals = self._totals[name]
-        used_units = totals.used[share.position] + share.amount
-        for other in of_class:
-            if other is not share and not self.options.are_apart(share.slot, other.slot):
-                used_units += np.where(other.position == share.position, other.amount, 0)
-        return _share(used_units, totals.capacity[share.position])
+        used_units = totals.used[share.rows] + share.amount
+        for added in class_shares:
+            if added is not share and not self.options.are_apart(share.slot, added.slot):
+                used_units += np.where(added.rows == share.rows, added.amount, 0)
+        return _share(used_units, totals.capacity[share.rows])
 
     def bound(self, *, is_ceiling: bool) -> Units:
-        """Return a bound: all slots that may take from a provider do, or no other slot does."""
-        units: Units = np.zeros(self._roots, dtype=np.int64)
+        """Return bounds: either all slots that may take from a provider do, or only one slot does."""
+        units: Units = np.zeros(self._root_count, dtype=np.int64)
         options = self.options
         for name, totals in self._totals.items():
             for slot, amount in options.amounts[name].items():
                 added_units = 1 if options.is_divided(slot) else amount
                 if is_ceiling:
                     added_units = sum(
-                        other_amount
-                        for other, other_amount in options.amounts[name].items()
-                        if not options.are_apart(slot, other)
+                        units_of_slot
+                        for second_slot, units_of_slot in options.amounts[name].items()
+                        if not options.are_apart(slot, second_slot)
                     )
-                position = options.relations[slot].pairs.provider
-                shares = _share(totals.used[position] + added_units, totals.capacity[position])
+                rows = options.relations[slot].pairs.provider
+                shares = _share(totals.used[rows] + added_units, totals.capacity[rows])
                 extreme = options.extreme(slot, shares, is_ceiling=is_ceiling)
                 units += to_units(extreme, self._weight)
         return units
 
 
 class NearTerm(TermScorer):
-    """`near`: how near the providers of some suffixed groups are to each other."""
+    """`near`: the closeness in the tree of the providers of some suffixed groups."""
 
     def __init__(self, options: SlotOptions, suffixes: Sequence[str]) -> None:
         super().__init__(options)
         self._suffixes = frozenset(suffixes)
-        self._slots = options.of_groups(suffixes)
+        self._slots = options.slots_of(suffixes)
         self._relations = [options.relations[slot] for slot in self._slots]
         self._is_local = all(relation.pairs.is_local for relation in self._relations)
         self._relatives = relatives_of(options.forest)
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        columns = [position for suffix, position in table.served if suffix in self._suffixes]
+        columns = [rows for suffix, rows in table.served if suffix in self._suffixes]
         if not columns:
             return np.full(table.count, int(ONE), dtype=np.int64)
-        positions, relatives = np.stack(columns, axis=1), self._relatives
-        first, last = positions.min(axis=1), positions.max(axis=1)
+        rows, relatives = np.stack(columns, axis=1), self._relatives
+        first, last = rows.min(axis=1), rows.max(axis=1)
         near = np.zeros(table.count)
-        same = np.flatnonzero(relatives.root[first] == relatives.root[last])
-        common = relatives.common(first[same], last[same])
-        deepest = relatives.depth[positions[same]].max(axis=1, initial=0)
-        near[same] = (relatives.depth[common] + 1) / (deepest + 1)
+        in_one_tree = np.flatnonzero(relatives.root[first] == relatives.root[last])
+        common = relatives.common(first[in_one_tree], last[in_one_tree])
+        deepest = relatives.depth[rows[in_one_tree]].max(axis=1, initial=0)
+        near[in_one_tree] = (relatives.depth[common] + 1) / (deepest + 1)
         return to_units(near)
 
     def bound(self, *, is_ceiling: bool) -> Units:
-        """Return the value of providers as deep as the deepest one of any group that meet as low as they can.
+        """Return bounds of the values.
 
-        Different providers meet at least one level above the deepest one. The floor is the value of
-        providers that meet in the root, and lie as deep as any.
+        The ceiling assumes that the deepest provider of any group is its own common ancestor with the rest, or a
+        child of the common ancestor if two providers must differ. The floor assumes that the root is the common
+        ancestor, and that a provider is as deep as any of the Forest.
         """
         if not self._is_local:
             return super().bound(is_ceiling=is_ceiling)
         if not is_ceiling:
-            return to_units(np.full(self._roots, 1 / (self._relatives.deepest + 1)))
-        forest, met = self.options.forest, not self._must_differ()
+            return to_units(np.full(self._root_count, 1 / (self._relatives.deepest + 1)))
+        forest, may_coincide = self.options.forest, not self._must_differ()
         pairs = {relation.pairs.serial: relation.pairs for relation in self._relations}
 
-        def made() -> Units:
-            deepest = np.zeros(self._roots)
-            for each in pairs.values():
-                depths = self._relatives.depth[each.provider]
-                np.maximum.at(deepest, forest.order.tree[each.provider], depths)
-            return to_units((deepest + met) / (deepest + 1))
+        def compute() -> Units:
+            deepest = np.zeros(self._root_count)
+            for slot_pairs in pairs.values():
+                depths = self._relatives.depth[slot_pairs.provider]
+                np.maximum.at(deepest, forest.order.tree[slot_pairs.provider], depths)
+            return to_units((deepest + may_coincide) / (deepest + 1))
 
-        return forest.cache.get(("near", met, tuple(pairs)), made)
+        return forest.cache.get(("near", may_coincide, tuple(pairs)), compute)
 
     def _must_differ(self) -> bool:
-        """Return whether any two of the slots never have the same provider."""
+        """Return whether two of the slots always have different providers."""
         pairs = [relation.pairs for relation in self._relations]
         return any(
-            self.options.are_apart(self._slots[first], self._slots[other])
-            or not have_common_provider(self.options.forest, pairs[first], pairs[other])
-            for first, other in combinations(range(len(pairs)), 2)
+            self.options.are_apart(self._slots[first], self._slots[second])
+            or not have_common_provider(self.options.forest, pairs[first], pairs[second])
+            for first, second in combinations(range(len(pairs)), 2)
         )
 
 
 class PreferredTerm(TermScorer):
-    """`preferred`: the weights of the preferences that hold."""
+    """`preferred`: the share of the weights of met preferences."""
 
     def __init__(self, options: SlotOptions, preferences: Sequence[Preference]) -> None:
         super().__init__(options)
         self._total = sum(preference.weight for preference in preferences)
-        self._having: list[tuple[Preference, Mask]] = []
+        self._has_trait: list[tuple[Preference, Mask]] = []
+        """Preferences with masks of the rows that have their trait."""
         for preference in preferences:
             options.problem.budget.check()
-            has = with_any_trait(options.forest, (preference.trait,))
-            self._having.append((preference, has))
+            has_trait = with_any_trait(options.forest, (preference.trait,))
+            self._has_trait.append((preference, has_trait))
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        worth = np.zeros(table.count)
-        for preference, has in self._having:
+        met_weight = np.zeros(table.count)
+        for preference, has_trait in self._has_trait:
             self.options.problem.budget.check()
             is_served = np.zeros(table.count, dtype=np.bool_)
-            for suffix, position in table.served:
+            for suffix, rows in table.served:
                 if suffix == preference.suffix:
-                    is_served |= has[position]
-            worth += (is_served == preference.is_wanted) * float(preference.weight)
-        return to_units(worth, 1 / self._total)
+                    is_served |= has_trait[rows]
+            met_weight += (is_served == preference.is_wanted) * float(preference.weight)
+        return to_units(met_weight, 1 / self._total)
 
     def bound(self, *, is_ceiling: bool) -> Units:
-        """Return the weights of the preferences that hold for some options."""
-        worth = np.zeros(self._roots)
-        for preference, has in self._having:
+        """Return the weights of the preferences that some options, or all, meet."""
+        met_weight = np.zeros(self._root_count)
+        for preference, has_trait in self._has_trait:
             self.options.problem.budget.check()
-            holds = [
+            is_met = [
                 self.options.extreme(
                     slot,
-                    (has[provider] == preference.is_wanted).astype(np.float64),
+                    (has_trait[rows] == preference.is_wanted).astype(np.float64),
                     is_ceiling=is_ceiling,
                 )
-                for slot in self.options.of_groups([preference.suffix])
-                for provider in [self.options.relations[slot].pairs.provider]
+                for slot in self.options.slots_of([preference.suffix])
+                for rows in [self.options.relations[slot].pairs.provider]
             ]
             limit = np.maximum if preference.is_wanted else np.minimum
-            worth += limit.reduce(holds) * float(preference.weight)
-        return to_units(worth, 1 / self._total)
+            met_weight += limit.reduce(is_met) * float(preference.weight)
+        return to_units(met_weight, 1 / self._total)
 
 
 class AttributeTerm(TermScorer):
-    """`most` and `least`: how great or small an attribute of a group's provider is."""
+    """`most` and `least`: the relative size of an attribute of a group's provider."""
 
     def __init__(self, options: SlotOptions, arguments: Sequence[str], *, is_most: bool) -> None:
         super().__init__(options)
         name, self._suffix = arguments
-        self._worth = worth_of_attribute(options.forest, name, is_most=is_most)
+        self._values = scale_attribute(options.forest, name, is_most=is_most)
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        for suffix, position in table.served:
+        for suffix, rows in table.served:
             if suffix == self._suffix:
-                return to_units(self._worth[position])
+                return to_units(self._values[rows])
         return np.full(table.count, int(ONE), dtype=np.int64)
 
     def bound(self, *, is_ceiling: bool) -> Units:
-        """Return the value of the best option."""
-        (slot,) = self.options.of_groups([self._suffix])
-        position = self.options.relations[slot].pairs.provider
-        worth = self._worth[position]
-        return to_units(self.options.extreme(slot, worth, is_ceiling=is_ceiling))
+        """Return the value of the best or the worst option."""
+        (slot,) = self.options.slots_of([self._suffix])
+        values = self._values[self.options.relations[slot].pairs.provider]
+        return to_units(self.options.extreme(slot, values, is_ceiling=is_ceiling))
 
 
 class ShuffleTerm(TermScorer):
-    """`shuffle`: a number that depends on a seed and the root of the tree."""
+    """`shuffle`: a pseudorandom number by seed and tree."""
 
     def __init__(self, options: SlotOptions, seed: str) -> None:
         super().__init__(options)
@@ -289,45 +306,39 @@ class ShuffleTerm(TermScorer):
         self._rank = tree_ranks(options.forest)
 
     def exact(self, table: CandidateTable) -> Units:
-        """Return the number of the tree, of several trees that whose root has the smallest UUID."""
-        if self.options.are_own:
-            return to_units(self._numbers[table.own_trees])
+        """Return the number of each candidate's tree; of several trees, the root with the smallest UUID decides."""
+        if self.options.is_local:
+            return to_units(self._numbers[table.single_trees])
         trees, counts = table.trees
         ranks = np.where(counts, self._rank[trees], len(self._rank))
         return to_units(self._numbers[trees[np.arange(len(trees)), ranks.argmin(axis=1)]])
 
     def bound(self, *, is_ceiling: bool) -> Units:
-        """Return the number of each tree, unless only sharing providers may serve."""
+        """Return the number of each tree, unless a candidate may leave its anchor's tree."""
         if self.options.problem.may_leave_anchors:
             return super().bound(is_ceiling=is_ceiling)
         return to_units(self._numbers)
 
 
-def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
-    """Return the value of `most` or `least` for each provider, by row.
-
-    Args:
-        forest: All providers.
-        name: The attribute; a provider without an integer there has the value 0.
-        is_most: Whether a greater attribute is worth more, or less.
-    """
-    worth = np.zeros(forest.row_count)
+def scale_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
+    """Return the value of `most` or `least` by row; 0 for a provider whose attribute is not an integer."""
+    scaled = np.zeros(forest.row_count)
     ends = forest.attributes.range_of(name, forest.alive.values)
     if ends is None:
-        return worth
+        return scaled
     least, greatest = ends
     kinds, values = forest.attributes.at(name, np.arange(forest.row_count))
     is_integer = kinds == AttributeKind.INTEGER
     if least == greatest:
-        worth[is_integer] = 1.0
-        return worth
+        scaled[is_integer] = 1.0
+        return scaled
     distance = values[is_integer] - least if is_most else greatest - values[is_integer]
-    worth[is_integer] = distance / (greatest - least)
-    return worth
+    scaled[is_integer] = distance / (greatest - least)
+    return scaled
 
 
 def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
-    """Return the number in [0, 1) that `shuffle` with a seed gives each tree."""
+    """Return the number in [0, 1) of each tree for `shuffle` with a seed."""
 
     def compute() -> Floats:
         uuids = forest.uuid.values[forest.order.roots].tolist()
@@ -344,7 +355,7 @@ def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Float
 
 
 def tree_ranks(forest: Forest) -> Rows:
-    """Return for each tree how many trees have a root with a smaller UUID."""
+    """Return the rank of each tree by the UUID of its root."""
 
     def compute() -> Rows:
         uuids = forest.uuid.values[forest.order.roots]

@@ -10,9 +10,9 @@ from treeclaim.forest.answer.body import shares_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchanges
+from treeclaim.forest.order.drawing import Drawing, StagedTrees, without_exchanges
 from treeclaim.forest.order.mixes.request_counts import relate_request
-from treeclaim.forest.order.mixes.room import requests_of
+from treeclaim.forest.order.mixes.room import find_mix_requests
 from treeclaim.forest.order.ordered import TOGETHER, rank_candidates
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
@@ -89,7 +89,7 @@ class Query:
         mixes = () if request.order is None else request.order.mixes
         self.plan = problem.plan
         self.are_apart = problem.are_trees_apart and all(
-            requests_of(self.forest, mix, budget).are_apart for mix in mixes
+            find_mix_requests(self.forest, mix, budget).are_apart for mix in mixes
         )
         if self.are_apart:
             self._begin_trees(problem)
@@ -308,7 +308,7 @@ class Query:
             return
         order = self._scoring.order
         drawing = Drawing(without_exchanges(problem, order), self._scoring)
-        sizes = drawing.estimate(anchors).cumsum() // CANDIDATES_TOGETHER
+        sizes = drawing.bound_counts(anchors).cumsum() // CANDIDATES_TOGETHER
         for part in np.split(anchors, np.flatnonzero(np.diff(sizes)) + 1):
             self.budget.check()
             with self.budget.scope():
@@ -316,10 +316,10 @@ class Query:
 
     def _rank(self, drawing: Drawing, scoring: Scoring, trees: Trees) -> None:
         """Score all candidates of some trees; those of a tree with many are searched in order."""
-        ready = ReadyTrees(drawing, trees)
-        self.budget.hold(ready.nbytes)
-        is_small = ready.most() <= TOGETHER
-        of_tree, rows = ready.all_of(np.flatnonzero(is_small))
+        staged = StagedTrees(drawing, trees)
+        self.budget.hold(staged.nbytes)
+        is_small = staged.bound_counts() <= TOGETHER
+        of_tree, rows = staged.draw_all(np.flatnonzero(is_small))
         scores = scoring.scores(rows) if len(rows) else np.zeros(0)
         self._forget(trees)
         if len(rows):
@@ -331,7 +331,7 @@ class Query:
             _, first = np.unique(of_tree[is_best], return_index=True)
             at = is_best[first]
             self._choose(of_tree[at], rows[at], scores[at])
-        for tree in ready.trees[~is_small].tolist():
+        for tree in staged.trees[~is_small].tolist():
             # Bounds depend on the providers that have room now.
             fresh = self._scoring_of(drawing.problem) or scoring
             ranked = rank_candidates(drawing.problem, fresh, 1, np.array([tree]))

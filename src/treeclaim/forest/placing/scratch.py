@@ -169,7 +169,7 @@ class Scratch:
     def _note_total(self, name: str, row: int, tree: int, added_units: int) -> None:
         totals = self._totals.get(name)
         if totals is not None:
-            totals.take(row, tree, added_units)
+            totals.add_used(row, tree, added_units)
 
     @property
     def nbytes(self) -> int:
@@ -191,7 +191,7 @@ class Scratch:
     def totals(self, name: str) -> ClassTotals:
         """Return the totals of a class, which are kept true."""
         if name not in self._totals:
-            self._totals[name] = totals_of(self.forest, name).copied()
+            self._totals[name] = totals_of(self.forest, name).copy()
         return self._totals[name]
 
     def _columns(self, class_id: int) -> ClassInventories:

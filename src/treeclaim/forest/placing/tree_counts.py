@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the consumers of one request in many trees at once (contract page 98, section 5).
-
-In trees that share nothing, these counts are independent of each other. `counts_at_once` computes a count from the
-options of one consumer, where any order of consumers gives the same count. `fill_trees` places consumers: one search
-finds the first candidate of each tree. `bounds_by_tree` are upper bounds.
-"""
+"""Counts of the consumers of one request in many independent trees at once (contract page 98, section 5)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,7 +12,7 @@ from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
-from treeclaim.forest.order.mixes.tree_counter import Take, TreeCounter, with_consumed
+from treeclaim.forest.order.mixes.tree_counter import TakenAmounts, TreeCounter, add_consumption
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
@@ -30,7 +25,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import CandidateRequest
 
 ClassUses = dict[int, tuple[Rows, Integers, Integers]]
-"""By class id: indices of inventories, the number of the candidate that uses each, and the units that it uses."""
+"""By class id: indices of inventories, the number of the candidate that uses each of them, and its units."""
 
 
 def bounds_by_tree(
@@ -38,7 +33,7 @@ def bounds_by_tree(
 ) -> Rows:
     """Return upper bounds of the consumers that fit into each tree: the counts of page 101.
 
-    Trees must share nothing; else `are_joined` must be true, and the only bound is that of the cloud as one tree.
+    If trees depend on each other, `are_joined` must be true. The only bound is then the count of the whole cloud.
     """
     counts = RequestCounts(forest, replace(request, order=None), budget)
     bounds: Rows = TreeCounter(forest, [counts], are_joined=are_joined).in_trees(forest)[:, 0]
@@ -46,29 +41,29 @@ def bounds_by_tree(
 
 
 def counts_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
-    """Return how many consumers fit into each of some trees, whatever the order in which they come.
+    """Count the consumers that fit into trees where any order of consumers gives the same count.
 
     Args:
-        problem: A request for which trees do not affect each other.
+        problem: A request for which trees are independent.
         trees: Numbers of trees, ascending.
 
     Returns:
-        One number for each root, 0 for other trees, and the numbers of the trees in which consumers must
-        be placed to find out.
+        A count for each root, 0 outside `trees`; and the numbers of the trees that must be counted by placing.
     """
     forest = problem.forest
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
     matching = forest.order.tree[matching_anchors(problem, trees)]
     if problem.consumes:
-        # Providers that consume of the same inventory are not independent of each other.
+        # Providers that consume from the same inventory depend on each other.
         return counts, matching
     if len(problem.plan.slots) == 1 and armed_heads(forest) is None:
         numbers = _pairs_of(problem.relations[0], matching)
         providers = problem.relations[0].pairs.provider[numbers]
-        times = _times(problem, providers[:, None])
+        uses = _class_uses(forest, problem.plan, providers[:, None])
+        times = _count_times(forest, uses, len(providers))
         return sums_by(forest.order.tree[providers], times, len(counts)), matching[:0]
     is_single = np.logical_and.reduce(
-        [_options_of(relation)[matching] == 1 for relation in problem.relations]
+        [_option_counts(relation)[matching] == 1 for relation in problem.relations]
     )
     numbers_by_slot = [_pairs_of(each, matching[is_single]) for each in problem.relations]
     only = [
@@ -76,20 +71,14 @@ def counts_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
         for relation, numbers in zip(problem.relations, numbers_by_slot, strict=True)
     ]
     chosen = np.stack(only, axis=1)
-    times = _times(problem, chosen)
+    times = _count_times(forest, _class_uses(forest, problem.plan, chosen), len(chosen))
     times[_find_first_uses(forest, problem.plan, chosen)] = 1
     counts[matching[is_single]] = times
     return counts, matching[~is_single]
 
 
-def _times(problem: Problem, chosen: Choices) -> Integers:
-    """Return how often candidates fit that use nothing in common."""
-    uses = _class_uses(problem.forest, problem.plan, chosen)
-    return _times_of(problem.forest, uses, len(chosen))
-
-
-def _options_of(relation: Relation) -> Integers:
-    """Return for each root how many providers of a local relation have room; more never will."""
+def _option_counts(relation: Relation) -> Integers:
+    """Return for each root the number of providers of a local relation that have room."""
     starts = relation.pairs.starts
     if relation.fits is None:
         return np.diff(starts)
@@ -104,12 +93,9 @@ def _pairs_of(relation: Relation, trees: Trees) -> Integers:
 
 
 def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
-    """Place consumers in some trees until nothing fits.
+    """Place consumers in independent trees (ascending numbers) until nothing fits.
 
-    Args:
-        query: A query for which trees do not affect each other. Its candidate of a tree stays the first while it
-            fits, unless an order makes scores of what is used.
-        trees: Numbers of trees, ascending.
+    Without an order, the first candidate of a tree stays the first while it fits.
 
     Yields:
         Trees, and the number of consumers newly placed in each.
@@ -123,24 +109,24 @@ def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
 
 
 def _take(scratch: Scratch, plan: Plan, chosen: Choices, *, is_once: bool) -> Integers:
-    """Take each candidate, all of different trees, once or as often as it fits; return how often."""
+    """Take candidates of different trees, once or as often as each fits; return the number of times."""
     uses = _class_uses(scratch.forest, plan, chosen)
-    beginning = _find_first_uses(scratch.forest, plan, chosen)
-    times = _times_of(scratch.forest, uses, len(chosen))
-    times[beginning | is_once] = 1
+    is_first_use = _find_first_uses(scratch.forest, plan, chosen)
+    times = _count_times(scratch.forest, uses, len(chosen))
+    times[is_first_use | is_once] = 1
     for class_id, (indices, candidates, units) in uses.items():
         scratch.take_of_class(class_id, indices, units * times[candidates])
-    for candidate in chosen[beginning].tolist():
+    for candidate in chosen[is_first_use].tolist():
         scratch.begin_conditions(
-            (candidate[slot], name, amount)
-            for slot, want in _supplying(plan)
-            for name, amount in want.resources.items()
+            (candidate[number], name, amount)
+            for number, slot in _giving_slots(plan)
+            for name, amount in slot.resources.items()
         )
     return times
 
 
-def _times_of(forest: Forest, uses: ClassUses, count: int) -> Integers:
-    """Return how often each of some candidates fits, int64, shape (count,)."""
+def _count_times(forest: Forest, uses: ClassUses, count: int) -> Integers:
+    """Return how often each of `count` candidates fits, int64; candidates must not share an inventory."""
     times = np.full(count, GREATEST)
     for class_id, (indices, candidates, units) in uses.items():
         free = np.maximum(forest.classes[class_id].free.values[indices], 0)
@@ -149,45 +135,46 @@ def _times_of(forest: Forest, uses: ClassUses, count: int) -> Integers:
 
 
 def _find_first_uses(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
-    """Return which candidates begin an `on_use` condition, which admits no other consumer."""
+    """Return a mask of the candidates that begin an `on_use` condition and so admit no further consumer."""
     heads = armed_heads(forest)
     if heads is None:
         return np.zeros(len(chosen), dtype=np.bool_)
-    used = chosen[:, [slot for slot, _ in _supplying(plan)]]
-    beginning: Mask = (heads[used] != NO_ROW).any(axis=1)
-    return beginning
+    used = chosen[:, [number for number, _ in _giving_slots(plan)]]
+    is_first_use: Mask = (heads[used] != NO_ROW).any(axis=1)
+    return is_first_use
 
 
-def _supplying(plan: Plan) -> list[tuple[int, Slot]]:
-    """Return the numbers of the slots with resources, and the slots."""
+def _giving_slots(plan: Plan) -> list[tuple[int, Slot]]:
     return [(number, slot) for number, slot in enumerate(plan.slots) if slot.resources]
 
 
 def _class_uses(forest: Forest, plan: Plan, chosen: Choices) -> ClassUses:
-    """Return what candidates use, with what they consume; no two may use an inventory in common."""
+    """Return the amounts that candidates use and consume; candidates must not share an inventory."""
     if not len(chosen):
         return {}
     takes = [
-        Take(name, chosen[:, slot], amount)
-        for slot, want in _supplying(plan)
-        for name, amount in want.resources.items()
+        TakenAmounts(name, chosen[:, number], amount)
+        for number, slot in _giving_slots(plan)
+        for name, amount in slot.resources.items()
     ]
-    parts: defaultdict[int, list[tuple[Rows, Integers, Integers]]] = defaultdict(list)
-    for take in with_consumed(forest, takes):
+    uses: defaultdict[int, list[tuple[Rows, Integers, Integers]]] = defaultdict(list)
+    for take in add_consumption(forest, takes):
         amounts = np.broadcast_to(take.amount, len(chosen))
         users = np.flatnonzero(amounts)
-        _, indices = forest.class_inventories(take.name).indices_of(take.position[users])
+        _, indices = forest.class_inventories(take.name).indices_of(take.rows[users])
         class_id = forest.catalogue.resource_classes[take.name].id
-        parts[class_id].append((indices, users, amounts[users]))
-    return {class_id: _add_up(of_class) for class_id, of_class in parts.items()}
+        uses[class_id].append((indices, users, amounts[users]))
+    return {class_id: _merge_uses(class_uses) for class_id, class_uses in uses.items()}
 
 
-def _add_up(parts: Sequence[tuple[Rows, Integers, Integers]]) -> tuple[Rows, Integers, Integers]:
-    """Join the parts of a class, each inventory once."""
-    indices, candidates, amounts = map(np.concatenate, zip(*parts, strict=True))
-    if len(parts) == 1:
+def _merge_uses(
+    uses: Sequence[tuple[Rows, Integers, Integers]],
+) -> tuple[Rows, Integers, Integers]:
+    """Concatenate the uses of a class, and add up those of the same inventory."""
+    indices, candidates, amounts = map(np.concatenate, zip(*uses, strict=True))
+    if len(uses) == 1:
         return indices, candidates, amounts
-    distinct, first, which = np.unique(indices, return_index=True, return_inverse=True)
+    distinct, first, inverse = np.unique(indices, return_index=True, return_inverse=True)
     units = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(units, which, amounts)
+    np.add.at(units, inverse, amounts)
     return distinct, candidates[first], units

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the consumers of each request of a mix that fit into a tree (contract page 101, section 3).
+"""Counts of the requests of a mix in trees (contract page 101, section 3).
 
-This package imports the search, and none of the scores.
+This package imports the search, but no scores.
 """

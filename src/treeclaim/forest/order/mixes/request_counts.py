@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request as the tests of its count: a closed form, not a search (contract page 101, definitions)."""
+"""The closed-form count of a request as tests (contract page 101, definitions)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
 def relate_request(forest: Forest, request: CandidateRequest, budget: Budget) -> Problem:
-    """Relate a request to a Forest for all of its candidates, whatever its limit."""
+    """Relate a request to a Forest, without its limit."""
     return relate(forest, replace(request, limit=None), SearchOptions(), budget)
 
 
@@ -25,12 +25,12 @@ class ServingProviders:
     """Providers by tree.
 
     Attributes:
-        providers: Rows, those of one tree after those of another, int64, shape (pairs,).
-        trees: The tree of each, ascending, int64, shape (pairs,).
+        providers: Rows, ordered by tree, int64, shape (pairs,).
+        trees: The tree of each provider, ascending, int64, shape (pairs,).
     """
 
     def __init__(self, starts: Rows, providers: Rows) -> None:
-        """Take where the providers of each tree begin, int64, shape (trees + 1,)."""
+        """Create it from the start of each tree in `providers`, int64, shape (trees + 1,)."""
         self._starts = starts
         self.providers = providers
         self.trees = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -39,9 +39,9 @@ class ServingProviders:
         """Return the providers of one tree."""
         return self.providers[self._starts[tree] : self._starts[tree + 1]]
 
-    def are_any(self, wanted: Mask) -> Mask:
-        """Return which trees have one of the wanted providers."""
-        trees = self.trees[wanted[self.providers]]
+    def trees_with_any(self, mask: Mask) -> Mask:
+        """Return a mask of the trees with any of the masked providers."""
+        trees = self.trees[mask[self.providers]]
         return np.bincount(trees, minlength=len(self._starts) - 1) > 0
 
 
@@ -50,12 +50,12 @@ class RequestPart:
     """A class of the unsuffixed group, or a set of suffixed groups that differ only in their suffix.
 
     Attributes:
-        amounts: Amount of each class that one provider gives.
+        amounts: Units by class, given by one provider.
         copies: Number of equal groups, the *k* of the contract.
         are_apart: Whether the groups must have different providers.
         is_divided: Whether several providers may give the amount together.
-        is_unsuffixed: Whether it is of the unsuffixed group.
-        served: The providers that may serve the part.
+        is_unsuffixed: Whether the part is of the unsuffixed group.
+        serving: The providers that may serve the part.
     """
 
     amounts: Mapping[str, int]
@@ -63,28 +63,23 @@ class RequestPart:
     are_apart: bool
     is_divided: bool
     is_unsuffixed: bool
-    served: ServingProviders
+    serving: ServingProviders
 
 
 class RequestCounts:
-    """The tests of the count of a request in the trees of a Forest.
+    """The tests of the count of a request in the trees of a Forest, whatever is free.
+
+    All names in the request must exist.
 
     Attributes:
         parts: The parts with resources.
-        amounts: Amount of each class in the whole request.
-        possible: Trees that pass the third test, shape (trees,).
-        are_apart: Whether trees are independent: no tree is served by providers of another one.
+        amounts: Units by class of the whole request.
+        possible: Mask of the trees that pass the third test, shape (trees,).
+        are_apart: Whether trees are independent: no provider serves another tree than its own.
     """
 
     def __init__(self, forest: Forest, request: CandidateRequest, budget: Budget) -> None:
-        """Find the providers that may serve each part, whatever is free.
-
-        Args:
-            forest: The Forest. Names in the request exist.
-            request: The request.
-            budget: The time that this may take.
-        """
-        # Attributes that groups compare are no constraint on each provider.
+        # Attributes that groups compare do not constrain a single provider.
         problem = relate_request(forest, replace(request, values=()), budget)
         budget.check()
         self.possible: Mask = np.ones(len(forest.order.roots), dtype=np.bool_)
@@ -101,20 +96,19 @@ class RequestCounts:
         for part in self.parts:
             for name, amount in part.amounts.items():
                 self.amounts[name] += amount * part.copies
-        unsuffixed = [part.served for part in self.parts if part.is_unsuffixed]
+        unsuffixed = [part.serving for part in self.parts if part.is_unsuffixed]
         for has_traits in problem.rules.required:
-            self.possible &= np.logical_or.reduce(
-                [np.zeros_like(self.possible), *(each.are_any(has_traits) for each in unsuffixed)]
-            )
-        self.serving = cache(self._serving)
+            masks = [serving.trees_with_any(has_traits) for serving in unsuffixed]
+            self.possible &= np.logical_or.reduce([np.zeros_like(self.possible), *masks])
+        self.serving_class = cache(self._serving_class)
 
-    def _serving(self, name: str) -> ServingProviders:
+    def _serving_class(self, name: str) -> ServingProviders:
         """Return the providers that may serve any part with a class."""
-        served = [part.served for part in self.parts if name in part.amounts]
-        if len(served) == 1:
-            return served[0]
+        serving = [part.serving for part in self.parts if name in part.amounts]
+        if len(serving) == 1:
+            return serving[0]
         pairs = np.unique(
-            np.concatenate([np.stack([each.trees, each.providers]) for each in served], axis=1),
+            np.concatenate([np.stack([each.trees, each.providers]) for each in serving], axis=1),
             axis=1,
         )
         starts = search_ascending(pairs[0], np.arange(len(self.possible) + 1))
@@ -122,17 +116,17 @@ class RequestCounts:
 
     @property
     def tests(self) -> Iterator[RequestPart]:
-        """Yield the second tests, then as divided parts the first tests that do not follow from these."""
+        """Yield the second tests, then the first tests that these do not imply, in the form of divided parts."""
         yield from (part for part in self.parts if not part.is_divided)
         for name, amount in self.amounts.items():
             parts = [part for part in self.parts if name in part.amounts]
-            served, size = self.serving(name), sum(len(part.served.providers) for part in parts)
-            if size > len(served.providers) or any(part.is_divided for part in parts):
-                yield RequestPart({name: amount}, 1, False, True, False, served)
+            serving = self.serving_class(name)
+            size = sum(len(part.serving.providers) for part in parts)
+            if size > len(serving.providers) or any(part.is_divided for part in parts):
+                yield RequestPart({name: amount}, 1, False, True, False, serving)
 
 
 def _whole_parts(problem: Problem) -> Iterator[RequestPart]:
-    """Yield the parts whose amounts are given by one provider."""
     slots, isolated = problem.plan.slots, problem.plan.request.isolated
     equal: dict[tuple[object, ...], list[int]] = {}
     for number, slot in enumerate(slots):
@@ -147,12 +141,11 @@ def _whole_parts(problem: Problem) -> Iterator[RequestPart]:
             len(numbers) > 1 and all(slots[number].suffix in isolated for number in numbers),
             is_divided=False,
             is_unsuffixed=not first.suffix,
-            served=_permitting(problem.forest, pairs, first.resources),
+            serving=_find_serving(problem.forest, pairs, first.resources),
         )
 
 
 def _divided_parts(problem: Problem) -> Iterator[RequestPart]:
-    """Yield the parts whose amounts may be divided."""
     for (name, amount), relation in zip(
         problem.plan.split.items(), problem.split_relations, strict=True
     ):
@@ -162,14 +155,14 @@ def _divided_parts(problem: Problem) -> Iterator[RequestPart]:
             are_apart=False,
             is_divided=True,
             is_unsuffixed=True,
-            served=_permitting(problem.forest, relation.pairs, {name: None}),
+            serving=_find_serving(problem.forest, relation.pairs, {name: None}),
         )
 
 
-def _permitting(
+def _find_serving(
     forest: Forest, pairs: Pairs, resources: Mapping[str, int | None]
 ) -> ServingProviders:
-    """Return the pairs with inventories that permit the amounts; None for any amount."""
+    """Return the providers whose inventories permit the amounts; None permits any amount."""
     serves = np.ones(len(pairs.provider), dtype=np.bool_)
     for name, amount in resources.items():
         columns = forest.class_inventories(name)
@@ -177,5 +170,5 @@ def _permitting(
         serves &= has
         if amount is not None:
             serves[has] &= columns.admits(indices, amount)
-    before = np.concatenate(([0], np.cumsum(serves)))
-    return ServingProviders(before[pairs.starts], pairs.provider[serves])
+    count_before = np.concatenate(([0], np.cumsum(serves)))
+    return ServingProviders(count_before[pairs.starts], pairs.provider[serves])

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the room that candidates cost a mix, and amounts that are useless to it (contract page 101, section 3).
+"""The room of a mix: its loss by candidates, and stranded amounts (contract page 101, section 3).
 
-The requests of the mix, and their counts in each unallocated tree, change only with shapes, inventories, traits
-and aggregates. They are computed once and cached. The counts now, and after a candidate is taken, are computed for
-the requested trees each time, so no answer depends on earlier questions or changes.
+The counts of a mix's requests in unallocated trees are cached, because they change only with shapes, inventories,
+traits and aggregates. Current counts are computed for each question, so no answer depends on earlier questions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +15,15 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names, sharing_rows
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, relate_request
-from treeclaim.forest.order.mixes.tree_counter import Counts, Take, TreeCounter, with_consumed
+from treeclaim.forest.order.mixes.tree_counter import (
+    Counts,
+    TakenAmounts,
+    TreeCounter,
+    add_consumption,
+)
 from treeclaim.forest.order.totals import Floats, class_rows, totals_of
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Mask, Rows, shown, sums_by
+from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, shown, sums_by
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
@@ -29,22 +33,22 @@ from treeclaim.model.request import CandidateRequest
 _next_serial = count().__next__
 
 TOGETHER = 4_096
-"""States that are counted between two checks of the deadline."""
+"""States of trees that are counted between two checks of the deadline."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixRequests:
-    """The requests of a mix whose names exist.
+    """The requests of a mix that name only existing classes and traits.
 
     Attributes:
-        weights: By request, float64.
+        weights: Weight of each request, float64.
         requests: The requests.
-        amounts: Amount of each class by request.
-        counter: Counts them.
-        are_apart: Whether no tree is served by providers of another one.
-        written: How often the inventories of each class were written when this was read.
-        catalogue: The names that existed then.
-        serial: Stands for them in keys of caches.
+        amounts: Units by class of each request.
+        counter: The counter of the requests.
+        are_apart: Whether no provider serves another tree than its own.
+        written: The state of the inventories of each class: `ClassInventories.refreshed`.
+        catalogue: The existing names.
+        serial: Identifies this object in keys of caches.
     """
 
     weights: Floats
@@ -58,11 +62,11 @@ class MixRequests:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that they take, except for the mix's own."""
+        """Return the memory of the arrays."""
         return self.weights.nbytes + self.counter.nbytes
 
     def count(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
-        """Return the counts in some trees, shape (trees, requests)."""
+        """Return the current counts, shape (trees, requests)."""
         counts = np.zeros((len(trees), len(self.weights)))
         for first in range(0, len(trees), TOGETHER):
             budget.check()
@@ -71,11 +75,8 @@ class MixRequests:
         return counts
 
 
-def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequests:
-    """Return the requests of a mix whose names exist, from the cache if they still hold.
-
-    Limits of inventories are part of the counts, so each write of these makes them new.
-    """
+def find_mix_requests(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequests:
+    """Return the requests of a mix, cached until existing names, or inventories of its classes, change."""
     classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
     written = tuple(forest.class_inventories(name).refreshed for name in classes)
     overlooks_conditions = forest.has_conditions and forest.overlooks_conditions
@@ -115,48 +116,40 @@ def _read(forest: Forest, mix: Mix, written: tuple[int, ...], budget: Budget) ->
 
 
 _ONE = 2.0**52
-"""A loss of 1 in whole units: sums of whole numbers are the same in any order."""
+"""A loss of 1 in integer units, because sums of integers do not depend on the order of summands."""
 
 
 class MixRoom:
-    """The room of a mix in one Forest, whose use may change."""
+    """The room of a mix, measured in a scarce resource class."""
 
     def __init__(self, forest: Forest, mix: Mix, resource_class: str, budget: Budget) -> None:
-        """Prepare to judge candidates.
-
-        Args:
-            forest: The Forest to search.
-            mix: The mix.
-            resource_class: The scarce class.
-            budget: The budget of the search.
-        """
         self._forest = forest
         self._budget = budget
-        self._requests = requests_of(forest, mix, budget)
+        self._requests = find_mix_requests(forest, mix, budget)
         self._costs: Floats = forest.cache.get(
             ("costs of a mix", self._requests.serial, resource_class),
             lambda: self._compute_costs(mix, resource_class),
         )
 
     def _compute_costs(self, mix: Mix, name: str) -> Floats:
-        """Return the cost of one consumer less in parts of the greatest loss, by tree and request; 0 where none ever fits."""
+        """Return the loss by one consumer less, as a share of the greatest loss, shape (trees, requests)."""
         sizes = np.zeros(len(self._forest.order.roots))
         if name in self._forest.catalogue.resource_classes:
             sizes = totals_of(self._forest, name).tree_capacity
-        nothing_used = self._forest.emptied()
-        requests = requests_of(nothing_used, mix, self._budget)
-        empty = requests.count(nothing_used, np.arange(len(sizes)), self._budget)
-        fits = empty > 0
+        empty_forest = self._forest.emptied()
+        requests = find_mix_requests(empty_forest, mix, self._budget)
+        counts = requests.count(empty_forest, np.arange(len(sizes)), self._budget)
+        fits = counts > 0
         room = (sizes[:, None] * fits).sum(axis=0)
-        worth = np.where(
+        losses = np.where(
             fits, self._requests.weights * sizes[:, None] / np.where(room > 0, room, 1), 0.0
         )
-        most = max((sum(row) for row in worth.tolist()), default=0.0)
-        costs: Floats = worth / np.where(fits, empty, 1) / (most or 1.0)
+        greatest = max((sum(row) for row in losses.tolist()), default=0.0)
+        costs: Floats = losses / np.where(fits, counts, 1) / (greatest or 1.0)
         return costs
 
-    def related(self) -> Sequence[Problem] | None:
-        """Return the requests related to the Forest; None if what is taken in a tree concerns others."""
+    def related_requests(self) -> Sequence[Problem] | None:
+        """Return the requests related to the Forest; None if an amount taken in a tree affects other trees."""
         if not self._requests.are_apart:
             return None
         return [
@@ -164,37 +157,40 @@ class MixRoom:
             for request in self._requests.requests
         ]
 
-    def values(self, count: int, candidates: Rows, trees: Rows, takes: Sequence[Take]) -> Floats:
-        """Return the value of the term for some candidates.
+    def values(
+        self, count: int, candidates: Rows, trees: Rows, takes: Sequence[TakenAmounts]
+    ) -> Floats:
+        """Return the value of the term `keep` for some candidates.
 
         Args:
             count: Number of candidates.
-            candidates: The number of the candidate in each state, ascending, shape (states,).
-            trees: The tree of each state: a candidate has a state for each of its trees.
-            takes: What the candidates take.
+            candidates: The number of the candidate of each state, ascending, shape (states,).
+            trees: The tree of each state; a candidate has a state for each of its trees.
+            takes: The amounts that the candidates take.
         """
-        takes = with_consumed(self._forest, takes)
+        takes = add_consumption(self._forest, takes)
         loss = np.zeros(count, dtype=np.int64)
         for first in range(0, len(trees), TOGETHER):
             self._budget.check()
             batch = slice(first, first + TOGETHER)
-            batch_takes = [take.of(candidates[batch]) for take in takes]
+            batch_takes = [take.select(candidates[batch]) for take in takes]
             np.add.at(loss, candidates[batch], self._losses(trees[batch], batch_takes))
         values: Floats = np.maximum(1 - loss / _ONE, 0.0)
         return values
 
-    def _losses(self, trees: Rows, takes: Sequence[Take]) -> Integers:
+    def _losses(self, trees: Rows, takes: Sequence[TakenAmounts]) -> Integers:
         count = self._requests.counter.count
         distinct, at = np.unique(trees, return_inverse=True)
-        less = np.maximum(count(self._forest, distinct)[at] - count(self._forest, trees, takes), 0)
-        less *= self._costs[trees]
-        less *= _ONE
-        loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
-        return loss
+        counts_now = count(self._forest, distinct)[at]
+        losses = np.maximum(counts_now - count(self._forest, trees, takes), 0)
+        losses *= self._costs[trees]
+        losses *= _ONE
+        sums: Integers = np.rint(losses, out=losses).astype(np.int64).sum(axis=1)
+        return sums
 
 
 _MOST = 2**62
-"""Sums that stay below it are made in 64 bits."""
+"""Sums below it are computed in 64 bits."""
 
 
 def stranded_by_group(
@@ -206,84 +202,89 @@ def stranded_by_group(
     count: int,
     budget: Budget = UNBOUNDED,
 ) -> dict[str, list[int]]:
-    """Return the stranded units of each class of a mix, in each group of providers.
+    """Return the stranded units by class of a mix and group of providers.
 
     A tree counts for a class in a group if the group has all its providers with the class, and none of
-    these is a sharing one.
+    these is a sharing provider.
 
     Args:
-        forest: All providers.
+        forest: The Forest.
         mix: The mix.
         group: The number of the group of each membership.
-        rows: The provider of each membership; none is twice in a group.
+        rows: The provider of each membership; no group has a provider twice.
         count: The number of groups.
         budget: The budget of the count.
 
     Raises:
         SearchGivenUpError: if the time is over.
     """
-    requests = requests_of(forest, mix, budget)
+    requests = find_mix_requests(forest, mix, budget)
     now = requests.count(forest, np.arange(len(forest.order.roots)), budget).astype(np.int64)
     sharing = sharing_rows(forest)
     stranded = {}
     for name in sorted(mix.classes & forest.catalogue.resource_classes.keys()):
         budget.check()
         # Requests that fit nowhere, because a name in them is unknown, count too.
-        whole = sum(
+        total_weight = sum(
             entry.weight
             for entry in mix.requests.values()
             if any(name in wanted.resources for wanted in entry.request.groups)
         )
-        lost = _lost(requests, now, name, _free(forest, name, sharing), whole)
+        weighted = _stranded_by_tree(
+            requests, now, name, _free(forest, name, sharing), total_weight
+        )
         sums = np.zeros(count, dtype=object)
-        np.add.at(sums, *_whole_trees(forest, name, group, rows, lost))
-        stranded[name] = [shown(amount // whole) for amount in sums.tolist()]
+        numbers, trees = _find_whole_trees(forest, name, group, rows, len(weighted))
+        np.add.at(sums, numbers, weighted[trees].astype(object))
+        stranded[name] = [shown(amount // total_weight) for amount in sums.tolist()]
     return stranded
 
 
-def _whole_trees(
-    forest: Forest, name: str, group: Integers, rows: Rows, lost: Integers
-) -> tuple[Integers, Integers]:
-    """Return for each group, and each tree whose providers with a class it has, what is lost there."""
-    _, positions, trees = class_rows(forest, name)
-    width = max(len(lost), 1)
+def _find_whole_trees(
+    forest: Forest, name: str, group: Integers, rows: Rows, tree_count: int
+) -> tuple[Integers, Trees]:
+    """Return the pairs of a group and a tree where the group has all providers of the tree with a class."""
+    _, class_members, trees = class_rows(forest, name)
+    width = max(tree_count, 1)
     tree = np.full(forest.row_count, -1)
-    tree[positions] = trees
+    tree[class_members] = trees
     has_class = np.flatnonzero(tree[rows] >= 0)
     keys, counts = np.unique(group[has_class] * width + tree[rows[has_class]], return_counts=True)
     number, tree_number = np.divmod(keys, width)
     is_whole = counts == np.bincount(trees, minlength=width)[tree_number]
-    return number[is_whole], lost[tree_number[is_whole]].astype(object)
+    return number[is_whole], tree_number[is_whole]
 
 
 def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
-    """Return what is free of a class in each tree, 0 in those where a sharing provider has it."""
-    indices, positions, trees = class_rows(forest, name)
+    """Return the free units of a class in each tree; 0 in a tree with a sharing provider of the class."""
+    indices, rows, trees = class_rows(forest, name)
     roots = len(forest.order.roots)
     free = sums_by(trees, forest.class_inventories(name).free.values[indices], roots)
-    free[trees[sharing[positions]]] = 0
+    free[trees[sharing[rows]]] = 0
     return free
 
 
-def _lost(requests: MixRequests, now: Integers, name: str, free: Integers, whole: int) -> Integers:
-    """Return the free units that are useless to a request, times its weight, summed over requests, by tree.
+def _stranded_by_tree(
+    requests: MixRequests, now: Integers, name: str, free: Integers, total_weight: int
+) -> Integers:
+    """Return the free units in each tree that are useless to a request, times its weight, summed over requests.
 
     Args:
         requests: The requests of the mix.
-        now: Count of each request in each tree, shape (trees, requests).
+        now: Counts, shape (trees, requests).
         name: The class.
         free: Free units in each tree.
-        whole: The sum of the weights of all requests for the class, including those that fit nowhere.
+        total_weight: The weights of all requests for the class, including those that fit nowhere.
     """
-    # Consumers beyond what is free make no difference, so that no product is too large.
-    kind = np.int64 if int(free.max(initial=0)) * whole < _MOST else object
-    units = free.astype(kind)
-    lost = units * whole
+    dtype = np.int64 if int(free.max(initial=0)) * total_weight < _MOST else object
+    units = free.astype(dtype)
+    stranded = units * total_weight
     for number, (weight, amounts) in enumerate(
         zip(requests.weights.tolist(), requests.amounts, strict=True)
     ):
         amount = amounts.get(name, 0)
         if amount:
-            fits = np.minimum(now[:, number], free // amount + 1).astype(kind)
-            lost = lost - int(weight) * np.minimum(units, fits * amount)
-    return lost
+            # A count above the free units makes no difference, but its product could overflow.
+            fits = np.minimum(now[:, number], free // amount + 1).astype(dtype)
+            stranded = stranded - int(weight) * np.minimum(units, fits * amount)
+    return stranded

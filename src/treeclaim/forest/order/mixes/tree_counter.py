@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of requests in trees, and their changes when candidates are taken (contract page 101, definitions).
-
-Parts of several requests for the same classes are counted together.
-"""
+"""Counts of requests in trees, now or after amounts are taken (contract page 101, definitions)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,46 +21,47 @@ from treeclaim.forest.table.columns import (
 from treeclaim.forest.table.forest import Forest
 
 Counts = Floats
-"""Consumers, whole numbers, shape (states, requests)."""
+"""Numbers of consumers, whole, shape (states, requests)."""
 
 _EXACT = 2**52
+"""Below it, floating-point numbers represent integers exactly, and their division is much faster."""
 
 
-class Take(NamedTuple):
-    """The amounts of a class that candidates, or states of trees, take from one provider each.
+class TakenAmounts(NamedTuple):
+    """Units of one class that candidates, or states of trees, take from one provider each.
 
     Attributes:
-        name: The name of the class.
-        position: The row of the provider.
-        amount: Units: one number, or one for each; 0 for those that take nothing.
+        name: The class.
+        rows: The row of each provider.
+        amount: Units, one number or one for each provider; 0 takes nothing.
     """
 
     name: str
-    position: Rows
+    rows: Rows
     amount: "int | Integers"
 
-    def of(self, which: "Rows | slice") -> "Take":
-        """Return what some of them take."""
-        amount = self.amount if isinstance(self.amount, int) else self.amount[which]
-        return Take(self.name, self.position[which], amount)
+    def select(self, selection: "Rows | slice") -> "TakenAmounts":
+        """Return the amounts of the selected candidates or states."""
+        amount = self.amount if isinstance(self.amount, int) else self.amount[selection]
+        return TakenAmounts(self.name, self.rows[selection], amount)
 
 
-def with_consumed(forest: Forest, takes: Sequence[Take]) -> list[Take]:
-    """Return what candidates take, and what they consume by that (contract page 102, section 2)."""
-    every = list(takes)
+def add_consumption(forest: Forest, takes: Sequence[TakenAmounts]) -> list[TakenAmounts]:
+    """Return taken amounts with the amounts that they consume (contract page 102, section 2)."""
+    all_takes = list(takes)
     for take in takes:
-        for use, which in forest.uses_at(take.name, take.position):
-            position, amount = take.position.copy(), np.zeros_like(take.position)
-            position[which] += use.offset
-            amount[which] = np.multiply(take.of(which).amount, use.amount)
+        for use, users in forest.uses_at(take.name, take.rows):
+            rows, amount = take.rows.copy(), np.zeros_like(take.rows)
+            rows[users] += use.offset
+            amount[users] = np.multiply(take.select(users).amount, use.amount)
             name = forest.catalogue.class_by_id[use.class_id].name
-            every.append(Take(name, position, amount))
-    return every
+            all_takes.append(TakenAmounts(name, rows, amount))
+    return all_takes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TestGroup:
-    """Tests of several requests, at most one of each request, that depend on the same classes.
+    """Tests of several requests, at most one of each request, for the same classes.
 
     Attributes:
         names: The classes.
@@ -71,12 +69,12 @@ class _TestGroup:
         are_apart: Whether each provider serves each consumer once.
         is_total: Whether these are first tests.
         requests: Number of the request of each test.
-        amounts: Units of each class, shape (classes, tests).
-        keys: Tree and row of the providers, as one number, ascending.
-        width: More than any row.
-        starts: Start of the providers of each tree, shape (trees + 1,).
-        serves: Which tests each provider may serve, shape (providers, tests); None for all.
-        indices: Index of the inventory of each class of each provider.
+        amounts: Units, shape (classes, tests).
+        keys: Tree times `width` plus row of each provider, ascending.
+        width: A number above all rows.
+        starts: Start of each tree in `keys`, shape (trees + 1,).
+        serves: Mask of tests that a provider may serve, shape (providers, tests); None for all.
+        indices: By class: the index of each provider's inventory.
     """
 
     names: tuple[str, ...]
@@ -96,15 +94,15 @@ class _TestGroup:
         arrays = (self.keys, self.starts, self.serves, *self.indices)
         return sum(array.nbytes for array in arrays if array is not None)
 
-    def free(self, forest: Forest, rows: Rows) -> list[Integers]:
-        """Return the free units of each class at some providers."""
+    def free(self, forest: Forest, providers: Rows) -> list[Integers]:
+        """Return the free units of each class at providers, by their numbers."""
         return [
-            forest.class_inventories(name).free.values[indices[rows]]
+            forest.class_inventories(name).free.values[indices[providers]]
             for name, indices in zip(self.names, self.indices, strict=True)
         ]
 
-    def shares(self, rows: Rows, free: Sequence[Integers]) -> Floats:
-        """Return what providers add to each test, shape (rows, tests): free units, or *fit(s, p)*."""
+    def shares(self, providers: Rows, free: Sequence[Integers]) -> Floats:
+        """Return the summands of each test, shape (providers, tests): free units, or *fit(s, p)*."""
         if self.is_total:
             shares = free[0].astype(np.float64)[:, None].repeat(len(self.requests), axis=1)
         else:
@@ -113,34 +111,34 @@ class _TestGroup:
                 np.minimum(shares, _quotients(units, amounts), out=shares)
         np.maximum(shares, 0, out=shares)
         if self.serves is not None:
-            shares *= self.serves[rows]
+            shares *= self.serves[providers]
         return shares
 
-    def rows_at(self, trees: Rows, positions: Rows) -> Rows:
-        """Return the numbers of providers in trees; -1 where they serve nothing."""
-        keys = trees * self.width + positions
-        rows = np.minimum(search_ascending(self.keys, keys), max(len(self.keys) - 1, 0))
+    def find_providers(self, trees: Rows, rows: Rows) -> Rows:
+        """Return the numbers of providers (tree and row); -1 for a provider that serves nothing."""
+        keys = trees * self.width + rows
+        numbers = np.minimum(search_ascending(self.keys, keys), max(len(self.keys) - 1, 0))
         if not len(self.keys):
             return np.full(len(keys), -1)
-        return np.where(self.keys[rows] == keys, rows, -1)
+        return np.where(self.keys[numbers] == keys, numbers, -1)
 
-    def rows_of(self, trees: Rows) -> tuple[Rows, Rows]:
-        """Return the providers in some trees, one after the other, and where those of each begin."""
+    def list_providers(self, trees: Rows) -> tuple[Rows, Rows]:
+        """Return the numbers of the providers in some trees, tree by tree, and the starts of the trees."""
         first = self.starts[trees]
         sizes = self.starts[trees + 1] - first
         return expand_ranges(first, sizes), np.append(0, sizes.cumsum())
 
     def counts(self, shares: Floats, begin: Rows) -> Floats:
-        """Return the greatest *x* that passes each test in each state, shape (states, tests)."""
+        """Return the greatest *x* that passes each test, shape (states, tests)."""
         sizes = begin[1:] - begin[:-1]
         sums = _sums(shares, begin, sizes)
         counts: Floats = sums // self.copies
         if self.is_total:
-            # A sum that is cut off bounds nothing.
+            # A saturated sum is no bound.
             counts = np.where(sums < GREATEST, sums // self.amounts[0], float(GREATEST))
         state = np.arange(len(sizes)).repeat(sizes)
         while self.are_apart:
-            # Different groups need different providers: each contributes at most x.
+            # Different groups need different providers, so each provider contributes at most x.
             fewer = _sums(np.minimum(shares, counts[state]), begin, sizes) // self.copies
             if (fewer == counts).all():
                 break
@@ -149,10 +147,7 @@ class _TestGroup:
 
 
 def _quotients(free: Integers, amounts: Floats) -> Floats:
-    """Return how often each amount is in each number, rounded down, at most `GREATEST`.
-
-    Numbers below 2**52 are divided in floating point, which is exact for them, and much faster.
-    """
+    """Return the quotient of each number and each amount, rounded down, at most `GREATEST`."""
     if free.max(initial=0) < _EXACT:
         quotients = free[:, None] / amounts
         np.floor(quotients, out=quotients)
@@ -178,13 +173,7 @@ class TreeCounter:
     def __init__(
         self, forest: Forest, requests: Sequence[RequestCounts], *, are_joined: bool = False
     ) -> None:
-        """Group the tests of the requests.
-
-        Args:
-            forest: The Forest.
-            requests: The requests.
-            are_joined: Whether all trees count as one, the only one of the counter.
-        """
+        """Group the tests of the requests by class; with `are_joined`, all trees count as a single tree."""
         trees = 1 if are_joined else len(forest.order.roots)
         self.possible = np.ones((trees, len(requests)), dtype=np.bool_)
         groups: dict[tuple[object, ...], list[tuple[int, RequestPart]]] = {}
@@ -199,29 +188,29 @@ class TreeCounter:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that the counter takes."""
+        """Return the memory of the counter."""
         return self.possible.nbytes + sum(group.nbytes for group in self._groups)
 
-    def count(self, forest: Forest, trees: Rows, takes: Sequence[Take] = ()) -> Counts:
-        """Return the counts in some trees, each in an assumed state.
+    def count(self, forest: Forest, trees: Rows, takes: Sequence[TakenAmounts] = ()) -> Counts:
+        """Return the counts in assumed states of trees.
 
         Args:
             forest: The Forest.
             trees: The tree of each state; a tree may have several states.
-            takes: The amounts taken in each state.
+            takes: The amounts that are taken in each state.
         """
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group in self._groups:
-            rows, begin = group.rows_of(trees)
-            free = group.free(forest, rows)
+            providers, begin = group.list_providers(trees)
+            free = group.free(forest, providers)
             for take in takes:
                 if take.name in group.names:
-                    at = group.rows_at(trees, take.position)
-                    serves = np.flatnonzero(at >= 0)
-                    where = begin[serves] + at[serves] - group.starts[trees[serves]]
-                    # Each state takes once, so no place is written twice.
-                    free[group.names.index(take.name)][where] -= take.of(serves).amount
-            passing = group.counts(group.shares(rows, free), begin)
+                    number = group.find_providers(trees, take.rows)
+                    states = np.flatnonzero(number >= 0)
+                    at = begin[states] + number[states] - group.starts[trees[states]]
+                    # Each state takes once, so the indices are distinct.
+                    free[group.names.index(take.name)][at] -= take.select(states).amount
+            passing = group.counts(group.shares(providers, free), begin)
             counts[:, group.requests] = np.minimum(counts[:, group.requests], passing)
         return counts
 
@@ -231,19 +220,19 @@ class TreeCounter:
 
 
 def _group(forest: Forest, numbered: Sequence[tuple[int, RequestPart]], trees: int) -> _TestGroup:
-    """Group tests, each with the number of its request; the providers of a single tree are those of all trees."""
+    """Group numbered tests; if there is a single tree, it has the providers of all trees."""
     tests = [test for _, test in numbered]
     first = tests[0]
     names = tuple(sorted(first.amounts))
     width = max(forest.row_count, 1)
     keys_of = {
-        id(test.served): (test.served.trees if trees > 1 else 0) * width + test.served.providers
+        id(test.serving): (test.serving.trees if trees > 1 else 0) * width + test.serving.providers
         for test in tests
     }
     keys = np.unique(np.concatenate(list(keys_of.values())))
     serves = np.zeros((len(keys), len(tests)), dtype=np.bool_)
     for at, test in enumerate(tests):
-        serves[search_ascending(keys, keys_of[id(test.served)]), at] = True
+        serves[search_ascending(keys, keys_of[id(test.serving)]), at] = True
     rows = keys % width
     return _TestGroup(
         names=names,

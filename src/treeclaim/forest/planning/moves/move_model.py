@@ -327,7 +327,7 @@ class MoveModel:
     def _add_count(self, counts: RequestCounts, tree: int, count: int) -> None:
         """Bound a column by the count of a request in a tree, with the tests of the contract as rows."""
         for name, amount in counts.amounts.items():
-            serving = counts.serving(name).of_tree(tree).tolist()
+            serving = counts.serving_class(name).of_tree(tree).tolist()
             self._add_use({count: amount}, [(row, name) for row in serving])
         for part in counts.parts:
             if not part.is_divided:
@@ -336,7 +336,7 @@ class MoveModel:
     def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
         """Limit a part to the number of times that its providers can serve it together."""
         served = {count: part.copies}
-        for row in part.served.of_tree(tree).tolist():
+        for row in part.serving.of_tree(tree).tolist():
             most = self._program.upper[count] * part.copies
             fits = self._program.add_column(min(most, GREATEST))
             served[fits] = -1
