@@ -153,7 +153,7 @@ def test_sequential_placements_see_earlier_ones_as_written(call):
         key = str(request)
         if key not in queries:
             queries[key] = Query(scratch, request, Budget())
-        candidate = queries[key].first(everywhere, lambda _: True)
+        candidate = queries[key].find_first(everywhere, lambda _: True)
         expected = search_for(world, reference_request, mix, 1).listed
         where = (str(world), mix, requests[: number + 1])
         if candidate is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing many consumers one after the other, and counting how many fit (contract page 98).
+"""Placing consumers one after the other, and counting the consumers that fit (contract page 98).
 
-This package may import all others of the Forest but `explain` and `planning`.
+This package may import all packages of the Forest except `explain` and `planning`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A candidate taken out of a search: its amounts, providers and trees."""
+"""A candidate of a query: its amounts, providers and trees."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,9 @@ class Candidate:
     """A candidate.
 
     Attributes:
-        allocations: The amounts it takes.
         served: Group and row of each provider that serves a group.
-        trees: Numbers of its trees, ascending.
-        is_approximate: Whether a heuristic found it, so that a better one may exist.
+        trees: Numbers of the candidate's trees, ascending.
+        is_approximate: Whether a heuristic found the candidate, so that a better candidate may exist.
     """
 
     allocations: tuple[Allocation, ...]
@@ -31,17 +30,17 @@ class Candidate:
     is_approximate: bool = False
 
     def body(self, forest: Forest) -> CandidateBody:
-        """Return the candidate with UUIDs, as clients see it."""
+        """Return the candidate with UUIDs, as in responses."""
         return candidate_body(self.allocations, self.served, forest.uuid_of)
 
 
 def rows_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
-    """Return the rows of some providers; those that do not exist are left out."""
+    """Return the rows of the providers that exist."""
     return [row for row in map(forest.row_of, uuids) if row is not None]
 
 
 def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) -> list[Allocation]:
-    """Return amounts by provider uuid and class as allocations; those without an inventory are left out."""
+    """Return amounts by provider uuid and class as allocations, without the amounts that have no inventory."""
     allocations: list[Allocation] = []
     classes = forest.catalogue.class_by_id
     for uuid, amounts in holdings.items():
@@ -53,7 +52,7 @@ def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) ->
 
 
 def trees_of(forest: Forest, rows: Sequence[int]) -> tuple[int, ...]:
-    """Return the trees of some givers: those of sharing providers only if all of them are."""
+    """Return the trees of giving providers; trees of sharing providers count only if all providers are sharing."""
     tree, sharing = forest.order.tree, sharing_rows(forest)
     not_lent = {int(tree[row]) for row in rows if not sharing[row]}
     return tuple(sorted(not_lent or {int(tree[row]) for row in rows}))
@@ -62,7 +61,7 @@ def trees_of(forest: Forest, rows: Sequence[int]) -> tuple[int, ...]:
 def placement_of(
     forest: Forest, consumer: str, alternative: int, candidate: Candidate, dropped: Sequence[int]
 ) -> Placement:
-    """Return the placement of a consumer by a candidate, with numbers of the soft rules dropped."""
+    """Return the placement of a consumer on a candidate; `dropped` are numbers of soft rules."""
     body = candidate.body(forest)
     return Placement(
         consumer,
@@ -76,7 +75,7 @@ def placement_of(
 
 
 def roots_of(forest: Forest, trees: Sequence[int]) -> tuple[tuple[str, str], ...]:
-    """Return uuid and name of the root of each of some trees."""
+    """Return uuid and name of the root of each tree."""
     order = forest.order
     rows = [int(order.roots[tree]) for tree in trees]
     return tuple(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the consumers of a request that fit (contract page 98, section 5).
+"""Counts the consumers of a request that fit (contract page 98, section 5).
 
-Counting is placing until nothing fits. Trees that share nothing are counted together (`tree_counts`). Otherwise
-consumers are placed one after the other.
+A count is the number of consumers that can be placed until nothing fits. Independent trees are counted together
+(`tree_counts`). If trees interact, consumers are placed one after the other.
 """
 
 import time
@@ -18,7 +18,7 @@ from treeclaim.forest.domains.consumed import classes_with_consumed, times_toget
 from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Keeps, Query
+from treeclaim.forest.placing.queries import Query, TreePredicate
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import (
@@ -37,11 +37,11 @@ from treeclaim.model.request import CandidateRequest
 
 @dataclass(frozen=True, slots=True)
 class CapacityLimits:
-    """The limits of a count of capacity.
+    """The limits of a count.
 
     Attributes:
         domains: Aggregates to count separately; empty for each tree, None for no domains.
-        limit: The most domains shown.
+        limit: The most domains in the response.
         end: When counting ends, by the monotonic clock; None for never.
     """
 
@@ -50,7 +50,7 @@ class CapacityLimits:
     end: float | None = None
 
     def share(self, requests: int) -> "CapacityLimits":
-        """Return the limits of the first of some requests, which gets its share of the time."""
+        """Return limits with an equal share of the remaining time for one of several requests."""
         if self.end is None:
             return self
         now = time.monotonic()
@@ -60,10 +60,9 @@ class CapacityLimits:
 def count_capacity(
     forest: Forest, request: CandidateRequest, limits: CapacityLimits, budget: Budget
 ) -> dict[str, Any]:
-    """Count how many consumers of a request fit, now and if nothing were allocated.
+    """Count the consumers of a request that fit, now and without any allocations.
 
-    Where counting ends before all is counted, numbers are what was counted by then, and the bound is None
-    if it was not proven by then.
+    If the time ends first, the numbers are incomplete, and an unproven bound is None.
     """
     count = CapacityCount(*free_holds(forest, request, budget), limits.end, budget)
     count.run(with_empty=True)
@@ -73,23 +72,19 @@ def count_capacity(
         "when_empty": count.when_empty,
     }
     if limits.domains is not None:
-        document["domains"] = count.parts(limits.domains, limits.limit)
+        document["domains"] = count.list_domains(limits.domains, limits.limit)
     return document | {"complete": count.is_complete}
 
 
 def count_now(
     forest: Forest, request: CandidateRequest, budget: Budget, end: float | None = None
 ) -> "CapacityCount":
-    """Count how many consumers of a request fit now.
+    """Count the consumers of a request that fit now.
 
-    Args:
-        forest: The Forest.
-        request: The request.
-        budget: The time and memory of the count.
-        end: When an incomplete count is returned, by the monotonic clock; None for never.
+    At `end`, by the monotonic clock, the count is returned incomplete; None means never.
 
     Raises:
-        SearchGivenUpError: if the budget is used up first.
+        SearchGivenUpError: if the budget is used up before `end`.
     """
     count = CapacityCount(*free_holds(forest, request, budget), end, budget)
     count.run(with_empty=False)
@@ -97,20 +92,15 @@ def count_now(
 
 
 class _TreesInteractError(Exception):
-    """The count in one tree depends on others, as they share providers or a mix, or an amount is split."""
+    """The count in a tree depends on other trees: they share providers or a mix, or an amount is split."""
 
 
 class CapacityCount:
-    """The number of consumers of one request that fit, and how it is counted.
-
-    Attributes:
-        is_complete: Whether there was time to count all.
-    """
+    """The number of consumers of one request that fit; `is_complete` is false if the time ended first."""
 
     def __init__(
         self, forest: Forest, request: CandidateRequest, end: float | None, budget: Budget
     ) -> None:
-        """Take the request, and when counting ends by the monotonic clock; None for no end."""
         self.is_complete = True
         self._bound: int | None = None
         self._forest = forest
@@ -118,27 +108,26 @@ class CapacityCount:
         self._end = end
         self._budget = budget
         self._counts: list[Integers] = []
-        """The consumers counted so far, now and if nothing were allocated: by root, or all together."""
+        """Consumers counted so far, now and without allocations: by root, or a single sum."""
         self._is_by_tree = False
 
     @property
     def fits(self) -> int:
-        """Return how many fit, as far as counted."""
+        """Return the number of consumers that fit, as far as counted."""
         return sum_of(self._counts[0]) if self._counts else 0
 
     @property
     def at_most(self) -> int | None:
-        """Return how many any order could place; None if that is not proven."""
+        """Return an upper bound for any order of placing; None if none is proven."""
         return None if self._bound is None else max(self._bound, self.fits)
 
     @property
     def when_empty(self) -> int:
-        """Return how many would fit if nothing were allocated, as far as counted."""
+        """Return the number of consumers that fit without any allocations, as far as counted."""
         return sum_of(self._counts[-1]) if self._counts else 0
 
     @contextmanager
-    def _until_the_end(self) -> Iterator[None]:
-        """Run the block until counting ends."""
+    def _until_end(self) -> Iterator[None]:
         try:
             with self._budget.ending(self._end), self._budget.scope():
                 yield
@@ -148,8 +137,8 @@ class CapacityCount:
             self.is_complete = False
 
     def run(self, *, with_empty: bool) -> None:
-        """Count now, and if so wanted as if nothing were allocated."""
-        with self._until_the_end():
+        """Count now, and optionally without any allocations."""
+        with self._until_end():
             self._budget.check()
             try:
                 self._count_trees(with_empty=with_empty)
@@ -157,7 +146,7 @@ class CapacityCount:
                 self._count_together(with_empty=with_empty)
 
     def _count_trees(self, *, with_empty: bool) -> None:
-        """Count in each tree by itself; with an empty Forest too, only those written since the last time."""
+        """Count in each tree; `with_empty` updates cached counts, in the trees written since."""
         forest, request = self._forest, replace(self._request, limit=None)
         every = np.arange(len(forest.order.roots))
         if with_empty:
@@ -165,14 +154,14 @@ class CapacityCount:
 
             def recount(numbers: Integers, trees: Trees) -> Integers:
                 numbers = numbers.copy()
-                numbers[:, trees] = self._numbers_of(trees)
+                numbers[:, trees] = self._count_and_bound(trees)
                 return numbers
 
             numbers = follow(
                 forest,
                 ("counts", request),
                 map(forest.class_inventories, sorted(names)),
-                lambda: self._numbers_of(every),
+                lambda: self._count_and_bound(every),
                 recount,
             )
         else:
@@ -181,8 +170,8 @@ class CapacityCount:
         self._bound = sum_of(numbers[1])
         self._counts = [numbers[0], numbers[-1] if with_empty else numbers[0]]
 
-    def _numbers_of(self, trees: Trees) -> Integers:
-        """Return `fits`, `at_most` and `when_empty` of some trees, int64, shape (3, trees)."""
+    def _count_and_bound(self, trees: Trees) -> Integers:
+        """Return `fits`, `at_most` and `when_empty` of trees, int64, shape (3, trees)."""
         now = self._count_in(self._forest, trees)
         if len(trees) == now.shape[1]:
             self._bound = sum_of(now[1])
@@ -190,9 +179,9 @@ class CapacityCount:
         return np.stack([*now, empty[0]])[:, trees]
 
     def _count_in(self, forest: Forest, trees: Trees) -> Integers:
-        """Return how many fit into each of some trees, and an upper bound of that, shape (2, roots)."""
+        """Return the counts in trees and their upper bounds, shape (2, roots)."""
         problem = relate_request(forest, self._request, self._budget)
-        # The room of a mix in other trees decides which candidate of a tree comes first.
+        # The first candidate of a tree depends on the mix's room in other trees.
         if not problem.are_trees_apart or (self._request.order and self._request.order.mixes):
             raise _TreesInteractError
         counts, remaining_trees = counts_at_once(problem, trees)
@@ -209,7 +198,6 @@ class CapacityCount:
         return np.stack([counts, most])
 
     def _count_together(self, *, with_empty: bool) -> None:
-        """Place consumers one after the other, wherever there is room."""
         self._counts.clear()
         self._bound = int(
             bounds_by_tree(self._forest, self._request, self._budget, are_joined=True)[0]
@@ -220,8 +208,8 @@ class CapacityCount:
             self._fill(forest, everywhere, self._counts[-1], 0)
 
     def _fill_trees(self, problem: Problem, trees: Trees, counts: Integers) -> None:
-        """Place consumers in some trees until they are full; in trees that are alike only once where that is slow."""
-        # With an order, each consumer takes a search.
+        """Place consumers in trees until nothing fits; where that is slow, in one tree of each kind."""
+        # With an order, each consumer needs a search.
         kinds = (
             kinds_where_slow(problem, trees)
             if self._request.order is None
@@ -242,56 +230,56 @@ class CapacityCount:
         allowed: Mask,
         counts: Integers,
         number: int,
-        keeps: Keeps = lambda _: True,
+        permits: TreePredicate = lambda _: True,
     ) -> None:
-        """Place consumers until nothing fits, and add them to one of the counts."""
+        """Place consumers until nothing fits, and add them to the count with a number."""
         query = Query(Scratch(forest), self._request, self._budget)
         while counts[number] < GREATEST:
             self._budget.check()
             with self._budget.scope():
-                candidate = query.first(allowed, keeps)
+                candidate = query.find_first(allowed, permits)
             if candidate is None:
                 return
-            times = self._times(query.scratch, candidate)
+            times = self._count_times(query.scratch, candidate)
             query.scratch.take([(row, name, times * n) for row, name, n in candidate.allocations])
             query.scratch.begin_conditions(candidate.allocations)
             counts[number] = shown(int(counts[number]) + times)
 
-    def _times(self, scratch: Scratch, candidate: Candidate) -> int:
-        """Return how often a candidate fits before another one comes first."""
-        # The free amounts determine scores, and how the next amount is divided.
+    def _count_times(self, scratch: Scratch, candidate: Candidate) -> int:
+        """Return the number of consecutive consumers for which a candidate is the first."""
+        # Scores, and the division of the next amount, depend on the free amounts.
         is_single = self._request.order is not None or self._request.can_split
         if is_single or scratch.heads_begun_by(candidate.allocations):
             return 1
         return times_together(scratch.forest, candidate.allocations)
 
-    def parts(self, names: Sequence[str], limit: int) -> list[dict[str, Any]]:
-        """Return how many fit in each domain by itself, those with most first.
+    def list_domains(self, names: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """Count in each domain separately; return the domains with the most consumers first.
 
         Args:
-            names: Aggregates, or none for every tree.
-            limit: Most domains.
+            names: Aggregates; none for every tree.
+            limit: The most domains to return.
         """
         domains = Domains(self._forest, tuple(names) or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
-        with self._until_the_end():
+        with self._until_end():
             self._count_domains(domains, counts)
-        # Completed counts are reported, although the time for counting is over.
+        # Completed counts are returned even after the time for counting has ended.
         shown_domains = np.flatnonzero(counts > 0)
         if len(shown_domains) > limit:
-            # All that are equal to the last one shown are compared by their UUIDs.
+            # Domains that equal the last shown domain are compared by UUID.
             least = np.partition(counts[shown_domains], -limit)[-limit]
             shown_domains = shown_domains[counts[shown_domains] >= least]
-        parts = []
+        documents = []
         for domain in shown_domains.tolist():
             self._budget.check()
-            part: dict[str, Any] = {"fits": shown(int(counts[domain]))}
+            fits: dict[str, Any] = {"fits": shown(int(counts[domain]))}
             if names:
-                parts.append({"uuid": names[domain], "name": None} | part)
+                documents.append({"uuid": names[domain], "name": None} | fits)
             else:
                 provider = self._forest.provider(int(self._forest.order.roots[domain]))
-                parts.append({"uuid": provider.uuid, "name": provider.name} | part)
-        return sorted(parts, key=lambda part: (-part["fits"], part["uuid"]))[:limit]
+                documents.append({"uuid": provider.uuid, "name": provider.name} | fits)
+        return sorted(documents, key=lambda each: (-each["fits"], each["uuid"]))[:limit]
 
     def _count_domains(self, domains: Domains, counts: Integers) -> None:
         if self._is_by_tree:
@@ -300,7 +288,7 @@ class CapacityCount:
         for domain in range(domains.count):
             allowed = domains.with_any(np.arange(domains.count) == domain)
 
-            def keeps(trees: Sequence[int], domain: int = domain) -> bool:
+            def permits(trees: Sequence[int], domain: int = domain) -> bool:
                 return domain in domains.containing(trees)
 
-            self._fill(self._forest, allowed, counts, domain, keeps)
+            self._fill(self._forest, allowed, counts, domain, permits)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of placing, as a child sends it to its parent, and why a consumer finds no place (contract page 98, section 4).
+"""The outcome of placing, and the explanation of an unplaced consumer (contract page 98, section 4).
 
-A rule is one more constraint: the funnel, the nearest trees and the advice (page 97, section 3)
-include rules as they include constraints.
+A rule is a further constraint in the funnel, the nearest trees and the advice of an explanation (page 97, section 3).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +28,9 @@ from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
 def explain_attempt(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str, Any] | None:
-    """Explain the first unplaced consumer's first alternative, beside what was placed before it.
+    """Explain the first alternative of the first unplaced consumer, beside the consumers placed before it.
 
-    The rules close the funnel, in their order; those that are soft were dropped.
+    Soft rules are dropped. The strict rules end the funnel, in their order.
     """
     if attempt.request is None:
         return None
@@ -49,12 +48,7 @@ def explain_with_rules(
 ) -> dict[str, Any]:
     """Explain a request with rules, which end the funnel in their order.
 
-    Args:
-        forest: The Forest with the consumers placed before.
-        request: The request to explain.
-        rules: The rules of the request.
-        budget: The budget of the explanation.
-        eligible: For rules on skew: the domains that had a candidate when the call began.
+    The Forest includes the consumers that were placed before.
     """
 
     def judge(
@@ -65,19 +59,19 @@ def explain_with_rules(
     ) -> Mask:
         with budget.scope():
             problem = relate(forest, judged_request, SearchOptions(), budget)
-            # If no provider gives anything, because a constraint is left out, the anchor's tree counts.
+            # Without the constraint on resources no provider gives anything, and the anchor's tree counts.
             is_giving = problem.giving or problem.split_relations
             if not is_giving or not problem.may_leave_anchors:
                 masks = [rule.open_trees(eligible) for rule in rule_states]
-                keeping: Mask = np.logical_and.reduce([matching, *masks])
-                return keeping
-            keeping = np.zeros(len(matching), dtype=np.bool_)
+                permitted: Mask = np.logical_and.reduce([matching, *masks])
+                return permitted
+            permitted = np.zeros(len(matching), dtype=np.bool_)
             for anchor, rows in _givers_by_anchor(problem):
                 budget.check()
-                if not keeping[anchor]:
+                if not permitted[anchor]:
                     trees = trees_of(forest, rows)
-                    keeping[anchor] = all(rule.keeps(trees, eligible) for rule in rule_states)
-            return keeping
+                    permitted[anchor] = all(rule.permits(trees, eligible) for rule in rule_states)
+            return permitted
 
     named = [
         Constraint(Reason.RULE, None, rule, {"rule": rule.number}, f"rule {rule.number}")
@@ -87,7 +81,7 @@ def explain_with_rules(
 
 
 def _givers_by_anchor(problem: Problem) -> Iterator[tuple[int, list[int]]]:
-    """Yield the giving providers of all candidates of each anchor, those of other anchors included."""
+    """Yield the anchor and the giving providers of each candidate, with repetitions under several anchors."""
     giving = list(problem.giving)
     if problem.plan.split:
         for anchor, divided in Splitter(problem).of_anchors():
@@ -100,12 +94,12 @@ def _givers_by_anchor(problem: Problem) -> Iterator[tuple[int, list[int]]]:
 
 @dataclass(frozen=True, slots=True)
 class PlacingOutcome:
-    """The outcome of a call.
+    """The outcome of a call, as a child process sends it to its parent.
 
     Attributes:
-        placed: The placed consumers, including those that existed before.
-        unplaced: The consumers without a place, in the order of the call.
-        explanation: Why the first of them has no place, if the call requests that.
+        placed: The placed consumers, including those that had allocations before.
+        unplaced: The unplaced consumers, in the order of the call.
+        explanation: The explanation of the first unplaced consumer, if requested.
         given: The member `given` of the response; None without assumptions.
     """
 
@@ -115,7 +109,7 @@ class PlacingOutcome:
     given: Mapping[str, Any] | None = None
 
     def serialize(self) -> bytes:
-        """Return the outcome as JSON, for `read`."""
+        """Return the outcome as JSON for `read`."""
         placed = list(self.placed.values())
         return orjson.dumps(
             {"placed": placed, "unplaced": self.unplaced, "explanation": self.explanation}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first candidate of queries, again and again, while room is taken in a scratch Forest."""
+"""Finds the first candidate of a query repeatedly, while amounts are taken in a scratch Forest."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -31,36 +31,35 @@ from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import NO_ROW, Mask, Trees
 from treeclaim.model.request import CandidateRequest
 
-_BYTES_FOR_A_QUERY = 4_000
-"""Further bytes that a kept query takes, apart from a few times its request."""
+_BYTES_PER_QUERY = 4_000
+"""Estimated bytes of a kept query, without its trees and its request."""
 
-_BYTES_FOR_A_TREE = 200
-"""Bytes that a kept query takes for each tree besides its candidate: masks, and a search with its scores."""
+_BYTES_PER_TREE = 200
+"""Estimated bytes of a kept query per tree, without its candidate: masks, and a search with its scores."""
 
 CANDIDATES_TOGETHER = 4_096
 """Candidates of trees that are scored together."""
 
 TREES_TOGETHER = 64
-"""Trees that are searched together at first: they cost little more than one."""
+"""Trees that are first searched together. They cost little more than a single tree."""
 
 _WANTED = (1, 64, 4_096, None)
-"""Candidates of a scored search that are found together: the first is found much sooner alone, and usually accepted."""
+"""Candidates of successive scored searches. A single candidate is found much sooner, and usually accepted."""
 
-Keeps = Callable[[Sequence[int]], bool]
-"""Returns whether a candidate with some trees may be taken."""
+TreePredicate = Callable[[Sequence[int]], bool]
+"""Returns whether a candidate may have these trees."""
 
 
 class Query:
     """A query in a scratch Forest.
 
-    Where trees do not affect each other, the first candidate of each tree is kept: a tree is searched when its turn
-    comes, and again after something changed in it. Otherwise each call searches anew.
+    If trees are independent, the query keeps the first candidate of each tree, and searches a tree again only after
+    it changed. Otherwise each call is a new search. The limit of the request is ignored.
 
     Attributes:
         forest: The Forest to search.
-        request: The request.
-        are_apart: Whether each candidate is of one tree, and trees do not affect each other.
-        nbytes: The bytes that the query takes, about, with what it was made from.
+        are_apart: Whether each candidate is in one tree, and trees are independent.
+        nbytes: Estimated bytes of the query and its inputs.
     """
 
     def __init__(
@@ -71,21 +70,14 @@ class Query:
         *,
         ignores_units: bool = False,
     ) -> None:
-        """Take the request; its limit does not apply.
-
-        Args:
-            scratch: The scratch.
-            request: The request.
-            budget: The budget of all searches together.
-            ignores_units: Whether min_unit, max_unit and step_size do not apply, as to a hold.
-        """
+        """Relate the request; `ignores_units` skips min_unit, max_unit and step_size, as for a hold."""
         self.scratch = scratch
         self.request = replace(request, limit=None)
         self.budget = budget
-        self.nbytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request)
+        self.nbytes = _BYTES_PER_QUERY + 3 * size_of(self.request)
         scratch.copy_used(request.classes)
         self.forest = scratch.forest.without_units() if ignores_units else scratch.forest
-        problem = self.search()
+        problem = self.relate()
         mixes = () if request.order is None else request.order.mixes
         self.plan = problem.plan
         self.are_apart = problem.are_trees_apart and all(
@@ -95,60 +87,60 @@ class Query:
             self._begin_trees(problem)
 
     def _begin_trees(self, problem: Problem) -> None:
-        """Bound the scores of all trees, and choose where there is nothing to choose."""
-        self._begin = problem
-        self._seen = self.scratch.moment
-        """The moment up to which the changes of trees are taken in."""
-        self._now: tuple[int, Problem] = self.scratch.moment, problem
+        """Bound the scores of all trees, and choose the candidates of trees with a single candidate."""
+        self._initial_problem = problem
+        self._seen_moment = self.scratch.moment
+        self._latest: tuple[int, Problem] = self.scratch.moment, problem
+        """The last related problem, and its moment."""
         self._scoring = self._scoring_of(problem)
         roots = len(problem.order.roots)
         anchors = all_anchors(problem)
         self._value = np.full(roots, -np.inf)
-        """The score of the first candidate of each tree, or where it is not known a score that it does not exceed."""
+        """The score of the first candidate of each tree where `_is_known`, otherwise an upper bound."""
         self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
         self._is_known = np.zeros(roots, dtype=np.bool_)
         self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
-        """The providers of the first candidate of each tree that has any; none where another may be the first now."""
+        """The providers of the first candidate of each tree; `NO_ROW` without a candidate, or if it may have changed."""
         self._is_approximate = np.zeros(roots, dtype=np.bool_)
-        self.nbytes += self._chosen.nbytes + roots * _BYTES_FOR_A_TREE
-        self._is_single = self._without_choice()
+        self.nbytes += self._chosen.nbytes + roots * _BYTES_PER_TREE
+        self._is_single = self._choose_single()
         single = anchors[self._is_single[anchors]]
         self._is_known[single] = True
         if self._scoring is not None and len(single):
             self._value[single] = self._scoring.scores(self._chosen[single])
 
-    def search(self) -> Problem:
-        """Relate the request to the scratch as it is now."""
+    def relate(self) -> Problem:
+        """Relate the request to the current state of the scratch."""
         return relate_request(self.forest, self.request, self.budget)
 
-    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
-        """Return the first acceptable candidate.
+    def find_first(self, allowed: Mask, permits: TreePredicate) -> Candidate | None:
+        """Return the first permitted candidate.
 
         Args:
-            allowed: Trees that a candidate in one tree may use, shape (roots,).
-            keeps: Judges candidates in any trees.
+            allowed: The condition for candidates in one tree, as a mask, shape (roots,).
+            permits: The condition for candidates in any trees.
         """
         if self.are_apart:
-            return self._first_of_trees(allowed)
-        problem = self.search()
+            return self._find_first_by_trees(allowed)
+        problem = self.relate()
         anchors = None
         if not problem.plan.split and not problem.may_leave_anchors:
-            # Every candidate has the tree of its anchor, and no other.
+            # Every candidate has only the tree of its anchor.
             anchors = all_anchors(problem)
             anchors = anchors[allowed[anchors]]
         for candidate in self._draw(problem, anchors):
             self.budget.check()
-            if keeps(candidate.trees):
+            if permits(candidate.trees):
                 return candidate
         return None
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yield all candidates in order, as things are now; with an order, some repeatedly."""
-        yield from self._draw(self.search(), None)
+        """Yield all current candidates in order; with an order, some candidates repeatedly."""
+        yield from self._draw(self.relate(), None)
 
-    def matching_trees(self) -> Mask | None:
-        """Return which trees have a candidate now; None if a candidate may leave its anchor's tree."""
-        problem = self.search()
+    def find_matching_trees(self) -> Mask | None:
+        """Return a mask of the trees with a candidate; None if a candidate may leave its anchor's tree."""
+        problem = self.relate()
         if problem.plan.split or problem.may_leave_anchors:
             return None
         mask = np.zeros(len(problem.order.roots), dtype=np.bool_)
@@ -163,7 +155,7 @@ class Query:
         *,
         is_approximate: bool = False,
     ) -> Candidate:
-        """Return a candidate of the rows that a search chose, and the parts of divided amounts."""
+        """Return the candidate of the rows that a search chose, and of the parts of divided amounts."""
         allocations, served = shares_of(problem.plan, rows, parts)
         providers = [row for row, _, _ in allocations]
         trees = (
@@ -180,7 +172,7 @@ class Query:
         return Scoring(problem, order, self.scratch.totals)
 
     def _draw(self, problem: Problem, anchors: Trees | None) -> Iterator[Candidate]:
-        """Yield the candidates of some anchors, or of all; all if amounts are divided."""
+        """Yield the candidates of anchors; None means all, as do divided amounts."""
         scoring = self._scoring_of(problem)
         if scoring is not None:
             for wanted in _WANTED:
@@ -201,15 +193,15 @@ class Query:
 
     # -- the first candidate of each tree --------------------------------------------------------
 
-    def _without_choice(self) -> Mask:
-        """Choose the providers of the trees with one provider for each slot, whatever is free."""
-        pairs = [relation.pairs for relation in self._begin.relations]
-        allowed = self._begin.allowed
+    def _choose_single(self) -> Mask:
+        """Choose the candidates of the trees with one provider for each slot, whatever is free; return their mask."""
+        pairs = [relation.pairs for relation in self._initial_problem.relations]
+        allowed = self._initial_problem.allowed
         reached = [of_slot.reached for of_slot in pairs]
         self._is_possible: Mask = np.logical_and.reduce(
             reached if allowed is None else [*reached, allowed]
         )
-        if not self._begin.rules.are_free:
+        if not self._initial_problem.rules.are_free:
             return np.zeros(len(self._value), dtype=np.bool_)
         counts = [np.diff(of_slot.starts) == 1 for of_slot in pairs]
         is_single: Mask = np.logical_and.reduce([self._is_possible, *counts])
@@ -217,40 +209,41 @@ class Query:
             self._chosen[is_single, slot] = of_slot.provider[of_slot.starts[:-1][is_single]]
         return is_single
 
-    def _catch_up(self) -> None:
-        """Search the trees with changes again before all others."""
+    def _invalidate_changed(self) -> None:
+        """Give changed trees an infinite value, so that they are searched first."""
         scratch = self.scratch
-        if self._seen != scratch.moment:
-            grown = (scratch.followed_at > self._seen) & self._is_possible
-            # A tree without room for the request has none after a claim.
-            changed = grown | ((scratch.taken_at > self._seen) & (self._value > -np.inf))
-            self._chosen[grown & ~self._is_single] = NO_ROW
-            self._value[changed] = np.inf
-            self._is_known[changed] = False
-            self._seen = scratch.moment
+        if self._seen_moment != scratch.moment:
+            may_have_grown = (scratch.followed_at > self._seen_moment) & self._is_possible
+            # A tree without a candidate cannot gain one by a claim.
+            has_shrunk = (scratch.taken_at > self._seen_moment) & (self._value > -np.inf)
+            has_changed = may_have_grown | has_shrunk
+            self._chosen[may_have_grown & ~self._is_single] = NO_ROW
+            self._value[has_changed] = np.inf
+            self._is_known[has_changed] = False
+            self._seen_moment = scratch.moment
 
-    def _first_of_trees(self, allowed: Mask) -> Candidate | None:
-        """Return the first candidate of the best tree that is allowed."""
-        self._catch_up()
+    def _find_first_by_trees(self, allowed: Mask) -> Candidate | None:
+        """Return the first candidate of the best allowed tree."""
+        self._invalidate_changed()
         size = TREES_TOGETHER
-        while (tree := self._best_of(allowed)) is not None and not self._is_known[tree]:
+        while (tree := self._best_tree(allowed)) is not None and not self._is_known[tree]:
             unknown = np.flatnonzero(allowed & ~self._is_known & (self._value > -np.inf))
             values = self._value[unknown]
             if self._value[tree] == np.inf:
-                self._look_at(unknown[values == np.inf])
+                self._update_trees(unknown[values == np.inf])
                 continue
             best = np.argsort(-values, kind="stable")[:size]
-            self._look_at(np.sort(unknown[best]))
+            self._update_trees(np.sort(unknown[best]))
             size *= 2
         if tree is None:
             return None
         is_approximate = bool(self._is_approximate[tree])
         return self.make_candidate(
-            self._begin, self._chosen[tree].tolist(), is_approximate=is_approximate
+            self._initial_problem, self._chosen[tree].tolist(), is_approximate=is_approximate
         )
 
-    def _best_of(self, allowed: Mask) -> int | None:
-        """Return the tree with the greatest value of those allowed, the first of equals."""
+    def _best_tree(self, allowed: Mask) -> int | None:
+        """Return the first allowed tree with the greatest value; None if no allowed tree has a candidate."""
         if not len(allowed):
             return None
         tree = int(self._value.argmax())
@@ -258,32 +251,32 @@ class Query:
             tree = int(np.where(allowed, self._value, -np.inf).argmax())
         return tree if allowed[tree] and self._value[tree] > -np.inf else None
 
-    def search_each(self, trees: Trees) -> tuple[Trees, Choices]:
-        """Search some trees (numbers, ascending), and return those that have a candidate, with the first of each."""
-        self._catch_up()
+    def find_first_of_each(self, trees: Trees) -> tuple[Trees, Choices]:
+        """Search trees (ascending numbers); return the trees with a candidate, and their first candidates."""
+        self._invalidate_changed()
         self._search_trees(trees)
         matching = trees[self._value[trees] > -np.inf]
         return matching, self._chosen[matching]
 
-    def _look_at(self, trees: Trees) -> None:
-        """Find the first candidates of some trees (numbers, ascending) as things are now."""
+    def _update_trees(self, trees: Trees) -> None:
+        """Find the current first candidates of trees (ascending numbers)."""
         unsettled = []
         for tree in trees.tolist():
             self.budget.check()
-            if not self._has_settled(tree):
+            if not self._try_update(tree):
                 unsettled.append(tree)
         if unsettled:
             self._search_trees(np.array(unsettled, dtype=np.int64))
         self._is_known[trees] = True
 
-    def _has_settled(self, tree: int) -> bool:
-        """Find the first candidate of a tree without a search, if that is possible."""
+    def _try_update(self, tree: int) -> bool:
+        """Update the value of a tree without a search; return whether that was possible."""
         chosen = self._chosen[[tree]]
         is_single = bool(self._is_single[tree])
-        # In the usual order the first one stays the first one as long as it fits.
+        # In canonical order, the first candidate stays the first while it fits.
         if not is_single and (chosen[0, 0] == NO_ROW or self._scoring is not None):
             return False
-        allocations, _ = shares_of(self._begin.plan, chosen[0].tolist())
+        allocations, _ = shares_of(self._initial_problem.plan, chosen[0].tolist())
         if times_together(self.forest, allocations):
             self._value[tree] = 0 if self._scoring is None else self._scoring.scores(chosen)[0]
             return True
@@ -291,19 +284,18 @@ class Query:
         return is_single
 
     def _search_trees(self, trees: Trees) -> None:
-        """Search some trees for their first candidates."""
-        if self._now[0] != self.scratch.moment:
-            self._now = self.scratch.moment, self.search()
-        problem = self._now[1]
+        if self._latest[0] != self.scratch.moment:
+            self._latest = self.scratch.moment, self.relate()
+        problem = self._latest[1]
         if self._scoring is None:
             with self.budget.scope():
                 blocks = list(first_of_each(problem, trees))
-            self._forget(trees)
+            self._clear(trees)
             for block in blocks:
                 self._choose(block.tree, block.chosen, np.zeros(len(block.tree)))
             return
         anchors = anchors_of(problem, trees)
-        self._forget(np.setdiff1d(trees, anchors, assume_unique=True))
+        self._clear(np.setdiff1d(trees, anchors, assume_unique=True))
         if not len(anchors):
             return
         order = self._scoring.order
@@ -315,13 +307,13 @@ class Query:
                 self._rank(drawing, self._scoring, part)
 
     def _rank(self, drawing: Drawing, scoring: Scoring, trees: Trees) -> None:
-        """Score all candidates of some trees; those of a tree with many are searched in order."""
+        """Score all candidates of trees with few candidates; run an ordered search in each other tree."""
         staged = StagedTrees(drawing, trees)
         self.budget.hold(staged.nbytes)
         is_small = staged.bound_counts() <= TOGETHER
         of_tree, rows = staged.draw_all(np.flatnonzero(is_small))
         scores = scoring.scores(rows) if len(rows) else np.zeros(0)
-        self._forget(trees)
+        self._clear(trees)
         if len(rows):
             begin = np.flatnonzero(np.diff(of_tree, prepend=-1))
             best = np.repeat(
@@ -333,13 +325,13 @@ class Query:
             self._choose(of_tree[at], rows[at], scores[at])
         for tree in staged.trees[~is_small].tolist():
             # Bounds depend on the providers that have room now.
-            fresh = self._scoring_of(drawing.problem) or scoring
-            ranked = rank_candidates(drawing.problem, fresh, 1, np.array([tree]))
+            current_scoring = self._scoring_of(drawing.problem) or scoring
+            ranked = rank_candidates(drawing.problem, current_scoring, 1, np.array([tree]))
             if len(ranked.rows):
                 self._choose(np.array([tree]), ranked.rows, ranked.score)
                 self._is_approximate[tree] = not ranked.exact
 
-    def _forget(self, trees: Trees) -> None:
+    def _clear(self, trees: Trees) -> None:
         self._value[trees] = -np.inf
         self._chosen[trees] = NO_ROW
         self._is_approximate[trees] = False

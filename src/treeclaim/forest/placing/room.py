@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries in one scratch Forest, and the room beside the consumers of a call that are placed there.
+"""Queries in one scratch Forest, and the remaining amounts of holds while consumers are placed there.
 
-A consumer first takes the amounts of its holds, which already count as used, and only the remainder
-from the free units (contract page 100, section 2). While consumers with some holds are placed, what these have left
-is therefore free.
+A consumer first takes the amounts of its holds, which already count as used, and only the remainder from the free
+units (contract page 100, section 2). The remaining amounts of its holds are therefore free while it is placed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +22,7 @@ from treeclaim.model.request import CandidateRequest
 
 
 class QueryPool:
-    """The queries in a scratch Forest, each made when it is first needed.
-
-    Attributes:
-        scratch: Where they search.
-    """
+    """The queries in a scratch Forest, each created when it is first needed."""
 
     def __init__(
         self,
@@ -37,14 +32,7 @@ class QueryPool:
         *,
         ignores_units: bool = False,
     ) -> None:
-        """Create an empty pool.
-
-        Args:
-            scratch: The scratch Forest.
-            budget: The budget of all queries together.
-            most_bytes: The pool drops all queries that exceed this; None for the budget's memory.
-            ignores_units: See `Query`.
-        """
+        """Create an empty pool that drops its queries beyond `most_bytes`; see `Query` for `ignores_units`."""
         self._ignores_units = ignores_units
         self.scratch = scratch
         self._budget = budget
@@ -55,7 +43,7 @@ class QueryPool:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes that the queries and the scratch take, about."""
+        """Return the estimated bytes of the queries and the scratch."""
         return self.scratch.nbytes + self._query_bytes
 
     def query(self, request: CandidateRequest) -> Query:
@@ -70,7 +58,7 @@ class QueryPool:
             self._queries[request] = query
         return query
 
-    def first(
+    def find_first(
         self,
         alternatives: Iterable[CandidateRequest],
         allowed: Mask | None = None,
@@ -78,52 +66,52 @@ class QueryPool:
         eligible: EligibleDomains = MappingProxyType({}),
         accepts: Callable[[Candidate], bool] = lambda _: True,
     ) -> tuple[int, Candidate] | None:
-        """Return the first candidate of the first request with a candidate, and the number of that request.
+        """Return the number of the first alternative with a candidate, and its first candidate.
 
         Args:
             alternatives: The requests.
-            allowed: Trees that a candidate may use; None for all.
+            allowed: Mask of the trees that a candidate may use; None for all.
             rules: Rules for the candidate.
             eligible: The domains that count for rules on skew.
             accepts: A further condition on candidates; rarely false.
         """
-        alone = allowed = self._everywhere if allowed is None else allowed
+        open_trees = allowed = self._everywhere if allowed is None else allowed
         for rule in rules:
-            alone = alone & rule.open_trees(eligible)
+            open_trees = open_trees & rule.open_trees(eligible)
 
-        def keeps(trees: Sequence[int]) -> bool:
+        def permits(trees: Sequence[int]) -> bool:
             return bool(allowed[list(trees)].all()) and all(
-                rule.keeps(trees, eligible) for rule in rules
+                rule.permits(trees, eligible) for rule in rules
             )
 
         for number, request in enumerate(alternatives):
             query = self.query(request)
-            # Searches that are repeated for each consumer are not in memory at the same time.
+            # A search frees its memory before the next search.
             with self._budget.scope():
-                candidate = query.first(alone, keeps)
+                candidate = query.find_first(open_trees, permits)
                 if candidate is not None and not accepts(candidate):
-                    every = (
-                        each for each in query.candidates() if keeps(each.trees) and accepts(each)
+                    accepted = (
+                        each
+                        for each in query.candidates()
+                        if permits(each.trees) and accepts(each)
                     )
-                    candidate = next(every, None)
+                    candidate = next(accepted, None)
             if candidate is not None:
                 return number, candidate
         return None
 
 
 Holds = tuple[str, ...]
-"""Uuids of holds, in the order in which they are drawn from."""
+"""Uuids of holds, in the order of drawing."""
 
 
-class Room:
-    """The room, and the queries in it.
+class HoldRoom:
+    """A scratch whose consumers may draw from holds, with its queries.
 
-    Preparing a query takes much longer than placing a consumer. Where placing starts again with
-    another domain, amounts are released, and the queries stay.
+    Queries are kept if placing starts again, because preparing a query takes much longer than placing a consumer.
     """
 
     def __init__(self, forest: Forest, budget: Budget) -> None:
-        """Begin with the amounts that are used, and held, in a Forest, which is not changed."""
         self._scratch = Scratch(forest)
         self._pools = {
             is_hold: QueryPool(self._scratch, budget, ignores_units=is_hold)
@@ -131,44 +119,48 @@ class Room:
         }
         """The queries, by whether the consumers will be holds."""
         self._held = forest.held
-        self._left: dict[str, dict[str, dict[str, int]]] = {}
-        """The present amounts of the holds that were lent."""
-        self._lent: Holds = ()
+        self._remaining: dict[str, dict[str, dict[str, int]]] = {}
+        """The remaining amounts of used holds, by hold, provider and class."""
+        self._free_holds: Holds = ()
+        """The holds whose remaining amounts are free now."""
         self._drawn: list[Allocation] = []
 
     def pool(self, request: PlacingRequest) -> QueryPool:
-        """Return the queries of consumers, to be used before others are asked for."""
-        self._lend(request.from_holds)
+        """Return the queries for a request's consumers; the next call may change the free amounts."""
+        self._free_only(request.from_holds)
         return self._pools[request.hold is not None]
 
-    def _lend(self, holds: Holds) -> None:
-        """Make free what some holds have left, and nothing that others have."""
-        if holds != self._lent:
-            self._scratch.take(self._left_of_each(self._lent))
-            self._scratch.give_back(self._left_of_each(holds))
-            self._lent = holds
+    def _free_only(self, holds: Holds) -> None:
+        """Free the remaining amounts of these holds, and of no further hold."""
+        if holds != self._free_holds:
+            self._scratch.take(self._remaining_allocations(self._free_holds))
+            self._scratch.give_back(self._remaining_allocations(holds))
+            self._free_holds = holds
 
-    def _left_of_each(self, holds: Holds) -> list[Allocation]:
-        """Return what some holds have left."""
+    def _remaining_allocations(self, holds: Holds) -> list[Allocation]:
         forest = self._scratch.forest
-        left = [each for hold in holds for each in allocations_at(forest, self._left_of(hold))]
-        return [(row, name, amount) for row, name, amount in left if amount]
+        return [
+            (row, name, amount)
+            for hold in holds
+            for row, name, amount in allocations_at(forest, self._remaining_of(hold))
+            if amount
+        ]
 
-    def _left_of(self, hold: str) -> dict[str, dict[str, int]]:
-        """Return what a hold has left, to be changed."""
-        if hold not in self._left:
+    def _remaining_of(self, hold: str) -> dict[str, dict[str, int]]:
+        """Return the remaining amounts of a hold; the caller may change them."""
+        if hold not in self._remaining:
             amounts = self._held.by_hold.get(hold, {})
-            self._left[hold] = {uuid: dict(units) for uuid, units in amounts.items()}
-        return self._left[hold]
+            self._remaining[hold] = {uuid: dict(units) for uuid, units in amounts.items()}
+        return self._remaining[hold]
 
     def place(self, allocations: Sequence[Allocation], holds: Holds = ()) -> None:
-        """Place a consumer that first takes the amounts of some holds; these cannot be drawn again."""
-        self._lend(holds)
+        """Place a consumer that first draws from some holds."""
+        self._free_only(holds)
         self._scratch.place(allocations)
         for row, name, amount in allocations:
             missing = amount
             for hold in holds:
-                units = self._left_of(hold).get(self._scratch.forest.uuid_of(row), {})
+                units = self._remaining_of(hold).get(self._scratch.forest.uuid_of(row), {})
                 part = min(units.get(name, 0), missing)
                 if part:
                     units[name] -= part
@@ -177,19 +169,19 @@ class Room:
                 self._drawn.append((row, name, amount - missing))
 
     def remove_placed(self) -> None:
-        """Remove all consumers that were placed; what they drew is held again."""
-        self._lend(())
+        """Remove all placed consumers; their drawn amounts are held again."""
+        self._free_only(())
         self._scratch.remove_placed()
         self._scratch.take(self._drawn)
         self._drawn.clear()
-        self._left.clear()
+        self._remaining.clear()
 
-    def held(self, holds: Holds) -> HeldAmounts:
-        """Return what all holds but some have left by now."""
+    def held_without(self, holds: Holds) -> HeldAmounts:
+        """Return the remaining amounts of all holds except these."""
         if self._held.everywhere is None:
             return self._held
         forest = self._scratch.forest
-        others = self._left.keys() - set(holds)
-        before = self._held.of_holds(forest, {*holds, *others})
-        left = HeldAmounts(self._left).of_holds(forest, others)
-        return HeldAmounts({}, add_held(add_held(self._held.everywhere, before, -1), left))
+        used_holds = self._remaining.keys() - set(holds)
+        before = self._held.of_holds(forest, {*holds, *used_holds})
+        remaining = HeldAmounts(self._remaining).of_holds(forest, used_holds)
+        return HeldAmounts({}, add_held(add_held(self._held.everywhere, before, -1), remaining))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules between consumers, and the domains that they count (contract pages 98, section 4, and 101, sections 4 and 5)."""
+"""Rules between consumers, and their domains (contract page 98, section 4; page 101, sections 4 and 5)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -18,7 +18,7 @@ EligibleDomains = Mapping[int, Mask]
 
 
 class Domains:
-    """Sets of trees: each tree by itself, or aggregates with the trees whose roots are in them.
+    """Sets of trees: single trees, or aggregates of the trees with a root in them.
 
     Attributes:
         count: Number of domains.
@@ -26,7 +26,7 @@ class Domains:
     """
 
     def __init__(self, forest: Forest, aggregates: tuple[str, ...] | None, budget: Budget) -> None:
-        """Find the trees of some aggregates; None makes each tree a domain."""
+        """Find the trees of aggregates; None makes each tree a domain."""
         order = forest.order
         self._forest = forest
         self._are_trees = aggregates is None
@@ -40,21 +40,21 @@ class Domains:
         tree = np.concatenate(members)
         domain = np.repeat(np.arange(-1, len(members) - 1), list(map(len, members)))
         by_tree = np.argsort(tree, kind="stable")
-        # All pairs of a tree and a domain that it is in.
+        # All pairs of a tree and a domain.
         self._tree: Trees = every if self._are_trees else tree[by_tree]
         self._domain: Rows = every if self._are_trees else domain[by_tree]
         self._starts = search_ascending(self._tree, np.arange(len(every) + 1))
         self.overlap = bool((np.diff(self._starts) > 1).any())
 
     def containing(self, trees: Iterable[int]) -> tuple[int, ...]:
-        """Return the domains that some trees are in, ascending."""
+        """Return the domains of any of the trees, ascending."""
         starts, domain = self._starts, self._domain
         return tuple(
             sorted({n for tree in trees for n in domain[starts[tree] : starts[tree + 1]].tolist()})
         )
 
     def with_any(self, domains: Mask) -> Mask:
-        """Return which trees are in any of some domains."""
+        """Return a mask of the trees in any of the domains."""
         if self._are_trees:
             return domains
         trees = no_trees(self._forest)
@@ -62,32 +62,31 @@ class Domains:
         return trees
 
     def with_only(self, domains: Mask) -> Mask:
-        """Return which trees are in a domain, and in none but some domains."""
+        """Return a mask of the trees in any of the domains, and in no further domain."""
         trees = self.with_any(domains)
         return trees & ~self.with_any(~domains) if self.overlap else trees
 
     def with_all(self, domains: Rows) -> Mask:
-        """Return which trees are in all of some domains, each named once."""
+        """Return a mask of the trees in all of the domains, which are distinct."""
         is_wanted = np.zeros(self.count, dtype=np.bool_)
         is_wanted[domains] = True
         trees_of_domains = self._tree[is_wanted[self._domain]]
-        has_all: Mask = np.bincount(trees_of_domains, minlength=len(self._starts) - 1) == len(
-            domains
-        )
+        counts = np.bincount(trees_of_domains, minlength=len(self._starts) - 1)
+        has_all: Mask = counts == len(domains)
         return has_all
 
-    def touched_by(self, trees: Mask) -> Mask:
-        """Return which domains have any of some trees."""
+    def with_any_tree(self, trees: Mask) -> Mask:
+        """Return a mask of the domains with any of the trees."""
         domains = np.zeros(self.count, dtype=np.bool_)
         domains[self._domain[trees[self._tree]]] = True
         return domains
 
     def sums(self, by_tree: Integers) -> Integers:
-        """Return for each domain the sum of a number for each of its trees, at most `GREATEST`."""
+        """Return the sum of the numbers of each domain's trees, at most `GREATEST`."""
         return sums_by(self._domain, by_tree[self._tree], self.count)
 
     def in_order(self, domains: Collection[int]) -> list[int]:
-        """Return domains of one candidate in the order in which `same_domain` tries them."""
+        """Return the domains of one candidate in the order of `same_domain`."""
         if not self._are_trees:
             return sorted(domains)
         roots = self._forest.order.roots
@@ -95,14 +94,7 @@ class Domains:
 
 
 class RuleState:
-    """A rule while consumers are placed.
-
-    Attributes:
-        number: The number of the rule in its call.
-        rule: The rule.
-        domains: Its domains.
-        counts: Consumers in each domain.
-    """
+    """A rule with the number of consumers in each domain."""
 
     def __init__(
         self,
@@ -112,14 +104,14 @@ class RuleState:
         only: int | None = None,
         present: Sequence[int] = (),
     ) -> None:
-        """Begin without any consumer.
+        """Start without any consumers.
 
         Args:
             number: The number of the rule in its call.
             rule: The rule.
-            domains: Its domains.
-            only: The domain that `same_domain` tries; None for none.
-            present: Domains in which the next consumer is already, so that the rule does not close them.
+            domains: The domains of the rule.
+            only: The only domain for `same_domain`; None if there is none.
+            present: The current domains of the next consumer, which the rule does not close for it.
         """
         self.number = number
         self.rule = rule
@@ -129,7 +121,7 @@ class RuleState:
         self.counts: Rows = np.zeros(domains.count, dtype=np.int64)
 
     def without(self, trees: Iterable[int]) -> "RuleState":
-        """Return the state as it is for a consumer that is counted now, and may stay in its domains."""
+        """Return the state for a move of a counted consumer, which may stay in its domains."""
         present = self.domains.containing(trees)
         state = RuleState(self.number, self.rule, self.domains, self._only, present)
         state.add(trees, -1)
@@ -141,40 +133,39 @@ class RuleState:
         return request in self.rule.requests
 
     def add(self, trees: Iterable[int], count: int = 1) -> None:
-        """Count a consumer in the domains of its trees, or with the count -1 no longer."""
+        """Count a consumer in the domains of its trees; the count -1 removes it."""
         self.counts[list(self.domains.containing(trees))] += count
 
     def open_trees(self, eligible: EligibleDomains) -> Mask:
-        """Return which trees may be the only one of the next consumer."""
+        """Return a mask of the trees that are permitted as the only tree of the next consumer."""
         domains = self.domains
         if self.rule.same_domain:
             return domains.with_any(np.arange(domains.count) == self._only)
         limit, emptiest = self._limit(eligible)
-        mask = domains.with_only(self._are_below(limit))
+        mask = domains.with_only(self._open_domains(limit))
         if len(emptiest) and domains.overlap:
             mask |= domains.with_all(emptiest) & domains.with_only(self.counts <= limit)
         return mask
 
-    def keeps(self, trees: Iterable[int], eligible: EligibleDomains) -> bool:
-        """Return whether the next consumer may have some trees."""
+    def permits(self, trees: Iterable[int], eligible: EligibleDomains) -> bool:
+        """Return whether the next consumer may have these trees."""
         domains = self.domains.containing(trees)
         if self.rule.same_domain:
             return self._only in domains
         limit, emptiest = self._limit(eligible)
         if len(emptiest) and set(emptiest.tolist()) <= set(domains):
             limit += 1
-        return bool(domains) and bool(self._are_below(limit)[list(domains)].all())
+        return bool(domains) and bool(self._open_domains(limit)[list(domains)].all())
 
-    def _are_below(self, limit: int) -> Mask:
-        """Return which domains one more consumer may get into."""
-        are_below: Mask = self.counts < limit
-        are_below[self._present] = True
-        return are_below
+    def _open_domains(self, limit: int) -> Mask:
+        is_open: Mask = self.counts < limit
+        is_open[self._present] = True
+        return is_open
 
     def _limit(self, eligible: EligibleDomains) -> tuple[int, Rows]:
         """Return the count that closes a domain, and for `max_skew` the emptiest domains.
 
-        A consumer in all of the emptiest domains raises the limit by one.
+        For a consumer in all of the emptiest domains, the limit is higher by one.
         """
         if self.rule.max_skew is None:
             return self.rule.max_per_domain or 0, np.zeros(0, dtype=np.int64)
@@ -190,7 +181,7 @@ AnyRule = TypeVar("AnyRule", Rule, PlanRule)
 def rules_in_force(
     forest: Forest, rules: Sequence[AnyRule], budget: Budget
 ) -> list[tuple[AnyRule, Domains]]:
-    """Return the rules of a call with their domains, which several may have in common."""
+    """Return the rules of a call with their domains; equal domains are one object."""
     domains_by_key: dict[tuple[str, ...] | None, Domains] = {}
     for rule in rules:
         if rule.domains not in domains_by_key:
@@ -202,11 +193,9 @@ def rules_in_force(
 def states_by_member(
     rules: Sequence[tuple[PlanRule, Domains]], trees: Mapping[str, Sequence[int]]
 ) -> dict[str, list[RuleState]]:
-    """Return the states of the rules of a plan (contract page 101, section 5.2), by consumer that a rule names.
+    """Return the states of a plan's rules (contract page 101, section 5.2) by consumer that a rule names.
 
-    Args:
-        rules: The rules in force.
-        trees: The trees of the consumers that count.
+    The rules count the consumers in `trees`.
     """
     states: dict[str, list[RuleState]] = {}
     for number, (rule, domains) in enumerate(rules):

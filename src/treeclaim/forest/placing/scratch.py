@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Forest in which room is taken for consumers that are not written yet."""
+"""A Forest in which amounts are taken for consumers that are not written yet."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,47 +15,46 @@ from treeclaim.forest.table.forest import Forest
 
 
 class Scratch:
-    """A copy of the used amounts, to be changed; everything else belongs to the Forest.
+    """A view of a Forest with its own used amounts; the original Forest is not changed.
 
-    A query caches results of single trees, and compares the moments of these trees with the moment of its results.
-    A change therefore invalidates only the trees that it touches.
+    Each change has a number, its moment. A query caches results by tree, and compares the moments of the trees with
+    the moment of its results. A change therefore invalidates only the trees that it touches.
 
     Attributes:
-        forest: A Forest that searches may read, and only this class changes.
-        moment: Rises with each change.
+        forest: The Forest to search; only this class changes it.
+        moment: The moment of the last change.
         taken_at: The moment of the last increase of a used amount in each tree, int64, shape (roots,).
         followed_at: The moment of the last other change of a used amount, see `follow` and `give_back`.
     """
 
     def __init__(self, forest: Forest) -> None:
-        """Begin with the amounts that are used now in a Forest, which is not changed."""
         self.forest = forest.viewed(classes=dict(forest.classes))
         self.moment = 0
         self.taken_at: Integers = np.zeros(len(forest.order.roots), dtype=np.int64)
         self.followed_at: Integers = np.zeros_like(self.taken_at)
         self._written: dict[int, ClassInventories] = {}
-        """The columns that are the scratch's own, by class."""
+        """The copied columns, by class."""
         self._totals: dict[str, ClassTotals] = {}
         self._barred: dict[int, list[tuple[int, int]]] = {}
-        """By head of a barred subtree: class and index of its inventories, whose free amounts are hidden."""
+        """By head of a barred subtree: class and index of its inventories, whose free amounts are set to 0."""
         self._placed: list[Allocation] = []
 
     # -- consumers -------------------------------------------------------------------------------
 
     def place(self, allocations: Sequence[Allocation]) -> None:
-        """Place a consumer, until all that were placed are removed again."""
+        """Take the amounts of a consumer until `remove_placed`."""
         self._placed += allocations
         self.take(allocations)
         self.begin_conditions(allocations)
 
     def remove_placed(self) -> None:
-        """Remove all consumers that were placed."""
+        """Remove all placed consumers."""
         self.give_back(self._placed)
         self._placed.clear()
         self._end_conditions()
 
     def take(self, allocations: Iterable[Allocation]) -> None:
-        """Take amounts; negative amounts become free."""
+        """Take amounts; negative amounts are released."""
         self.moment += 1
         order, classes = self.forest.order, self.forest.catalogue.resource_classes
         for row, name, amount in with_consumed(self.forest, allocations):
@@ -72,16 +71,13 @@ class Scratch:
             self._hide_free(head)
 
     def give_back(self, allocations: Iterable[Allocation]) -> None:
-        """Free amounts that were taken."""
+        """Release taken amounts."""
         self.take((row, name, -amount) for row, name, amount in allocations)
 
     def take_of_class(self, class_id: int, indices: Rows, amounts: Integers) -> None:
-        """Take amounts of many inventories of a class at once, where nothing is barred.
+        """Take amounts of many inventories of a class at once, without consumption; no subtree may be barred.
 
-        Args:
-            class_id: The class.
-            indices: Indices of inventories, each once.
-            amounts: Units above zero, without what they consume.
+        The indices of inventories are distinct, and the amounts positive.
         """
         self.moment += 1
         columns = self._columns(class_id)
@@ -98,7 +94,7 @@ class Scratch:
     # -- conditions that begin with the first use ------------------------------------------------
 
     def heads_begun_by(self, allocations: Iterable[Allocation]) -> set[int]:
-        """Return the heads of the subtrees whose `on_use` conditions begin with some allocations."""
+        """Return the heads of the subtrees whose `on_use` conditions begin with these allocations."""
         heads = armed_heads(self.forest)
         if heads is None:
             return set()
@@ -106,9 +102,9 @@ class Scratch:
         return begun - self._barred.keys() - {NO_ROW}
 
     def begin_conditions(self, allocations: Iterable[Allocation]) -> None:
-        """Bar the subtrees whose `on_use` conditions begin with some allocations, which are taken.
+        """Bar the subtrees whose `on_use` conditions begin with taken allocations.
 
-        Nothing counts as free there for the other consumers of the call (contract page 102, section 3.2).
+        The other consumers of the call cannot use a barred subtree (contract page 102, section 3.2).
         """
         for head in self.heads_begun_by(allocations):
             rows = range(head, int(self.forest.end.values[head]))
@@ -119,7 +115,6 @@ class Scratch:
             self._mark(self.taken_at, head)
 
     def _hide_free(self, head: int) -> None:
-        """Hide what is free, or has become free, in a barred subtree."""
         for class_id, index in self._barred[head]:
             free = self._columns(class_id).free.values
             free[index] = min(free[index], 0)
@@ -132,21 +127,18 @@ class Scratch:
         self._barred.clear()
 
     def _mark(self, changed_at: Integers, row: int) -> None:
-        """Note a change in the tree of a row."""
         self.moment += 1
         changed_at[self.forest.order.tree[row]] = self.moment
 
     # -- following the Forest --------------------------------------------------------------------
 
     def follow(self, forest: Forest) -> bool:
-        """Set the used amounts to those of the Forest; all taken amounts are released.
+        """Set the used amounts to those of the original Forest; all taken amounts are released.
 
-        Args:
-            forest: The original Forest, in which only used amounts have changed, and only in
-                classes that were copied at the beginning (`copy_used`).
+        In the Forest, only used amounts of classes copied by `copy_used` may have changed since.
 
         Returns:
-            False if many used amounts differ: this object must then be replaced.
+            False if many used amounts differ; this object must then be replaced.
         """
         self.moment += 1
         names = forest.catalogue.class_by_id
@@ -173,7 +165,7 @@ class Scratch:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of what is its own."""
+        """Return the bytes of the copied arrays."""
         copied = sum(
             columns.used.values.nbytes + columns.free.values.nbytes
             for columns in self._written.values()
@@ -182,20 +174,20 @@ class Scratch:
         return copied + moments + 3 * sum(totals.nbytes for totals in self._totals.values())
 
     def copy_used(self, names: Iterable[str]) -> None:
-        """Copy what is used of some classes now, and of those that anything consumes."""
+        """Copy the used amounts of some classes, and of all consumed classes."""
         for name in classes_with_consumed(self.forest, names):
             class_id = self.forest.catalogue.resource_classes[name].id
             if class_id in self.forest.classes:
                 self._columns(class_id)
 
     def totals(self, name: str) -> ClassTotals:
-        """Return the totals of a class, which are kept true."""
+        """Return the totals of a class; later changes update them."""
         if name not in self._totals:
             self._totals[name] = totals_of(self.forest, name).copy()
         return self._totals[name]
 
     def _columns(self, class_id: int) -> ClassInventories:
-        """Return the columns of a class, copied before they are written for the first time."""
+        """Return the changeable columns of a class."""
         columns = self._written.get(class_id)
         if columns is None:
             columns = self.forest.classes[class_id].changeable()

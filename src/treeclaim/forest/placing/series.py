@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers of separate calls, placed one after the other in a copy of the Forest that follows it.
+"""Places consumers of separate calls one after the other in a scratch that follows the Forest.
 
-Each consumer is placed beside the consumers before it, as if these were written already. Preparing a query takes
-much longer than placing one consumer. All consumers with equal requests therefore share a query, which is kept while
-only used amounts change. Before the next consumers, the used amounts are compared with the Forest, and
-only the trees that differ are searched again. A consumer that was placed and then written makes no difference.
+Each consumer is placed beside the consumers before it, as if these were already written. Preparing a query takes much
+longer than placing a consumer, so consumers with equal requests share a query, which is kept while only used amounts
+change. `may_follow` compares the used amounts with the Forest, and only trees that differ are searched again. A
+consumer that was placed and then written causes no difference.
 """
 
 from time import thread_time
@@ -19,7 +19,7 @@ from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.placing import Placement, PlacingRequest
 
 MOST_BYTES = 32_000_000
-"""Bytes of a series: a dozen flavors on 13,000 hosts. Beyond that its queries are made anew."""
+"""Bytes of a series, enough for a dozen flavors on 13,000 hosts. Beyond it, queries are dropped."""
 
 
 class OutOfTimeError(TreeclaimError):
@@ -27,15 +27,10 @@ class OutOfTimeError(TreeclaimError):
 
 
 class Series:
-    """Places consumers that no rule concerns, and that neither draw from holds nor are holds."""
+    """Places consumers without rules that are not holds and do not draw from holds."""
 
     def __init__(self, forest: Forest, most_bytes: int) -> None:
-        """Begin with the amounts that are used now.
-
-        Args:
-            forest: The Forest; it is not changed.
-            most_bytes: The memory of a search.
-        """
+        """Start from the current used amounts; `most_bytes` limits the memory of a search."""
         self._forest = forest
         self._end = 0.0
         self._budget = Budget(None, most_bytes, interrupted=self._check)
@@ -49,11 +44,7 @@ class Series:
             raise OutOfTimeError
 
     def may_follow(self, forest: Forest) -> bool:
-        """Follow the Forest as it is now, if that is possible and worth it.
-
-        Returns:
-            Whether consumers can be placed now; else a new series is to be made.
-        """
+        """Follow the current Forest if that is possible and cheap; otherwise a new series must replace this one."""
         order, catalogue = self._shape
         if (
             self._is_over
@@ -68,23 +59,18 @@ class Series:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory of the queries, about."""
+        """Return the estimated memory of the queries and the scratch."""
         return self._pool.nbytes
 
     def place(self, request: PlacingRequest, end: float) -> Placement | None:
-        """Find a place for the single consumer of a call, and take the room.
+        """Place the single consumer of a call; return None if there is no room beside the consumers before it.
 
-        Args:
-            request: Its request.
-            end: End of its time, in the thread's processor time, so that waiting for a processor
-                does not count.
-
-        Returns:
-            None if there is no place beside the consumers before it.
+        The deadline `end` is in processor time of the thread, so that waiting for a processor does not count.
 
         Raises:
-            TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
-            OutOfTimeError: if its time ends, or a condition has begun whose keys later calls may tolerate.
+            TraitsNotFoundError, ResourceClassNotFoundError: if the request names an unknown trait or class.
+            OutOfTimeError: after the deadline, or after a placed consumer has begun a condition that later requests
+                may tolerate.
             SearchTooLargeError: if the search exceeds its memory.
         """
         if self._is_over:
@@ -95,9 +81,9 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                place = self._pool.first([alternative])
-            if place is not None:
-                _, candidate = place
+                match = self._pool.find_first([alternative])
+            if match is not None:
+                _, candidate = match
                 scratch = self._pool.scratch
                 self._is_over |= bool(scratch.heads_begun_by(candidate.allocations))
                 scratch.place(candidate.allocations)
@@ -107,5 +93,5 @@ class Series:
 
 
 def _refreshed(forest: Forest) -> int:
-    """Return how often more than what is used of an inventory may have changed."""
+    """Return a counter of changes of inventories beyond their used amounts."""
     return sum(columns.refreshed for columns in forest.classes.values())

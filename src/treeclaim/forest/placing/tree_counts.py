@@ -104,7 +104,7 @@ def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
     while len(trees):
         query.budget.check()
         with query.budget.scope():
-            trees, chosen = query.search_each(trees)
+            trees, chosen = query.find_first_of_each(trees)
         yield trees, _take(query.scratch, query.plan, chosen, is_once=is_ordered)
 
 

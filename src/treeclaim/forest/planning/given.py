@@ -170,7 +170,7 @@ def _place(
         count = 0
         while count < amount:
             budget.check()
-            place = pool.first([request])
+            place = pool.find_first([request])
             if place is None:
                 # Nor will there be room for the next one.
                 break

@@ -304,7 +304,7 @@ class _Trials:
         for consumer in failure.placed_anew:
             self._budget.check()
             rules = self.rules.get(consumer.uuid, ())
-            place = self._pool.first(consumer.requests, ~self._barred, rules)
+            place = self._pool.find_first(consumer.requests, ~self._barred, rules)
             if place is None:
                 yield consumer.uuid
                 continue

@@ -126,7 +126,7 @@ class Board:
         released = {} if self.situation.call.both_at_once else mover.allocations
         self.take(released, -1)
         try:
-            return self._pool.first(mover.alternatives, allowed, rules, accepts=accepts)
+            return self._pool.find_first(mover.alternatives, allowed, rules, accepts=accepts)
         finally:
             self.take(released)
 
@@ -258,7 +258,7 @@ def _target(board: Board, mover: Mover, place: CandidatePlace) -> tuple[int, Can
         for cell, n in board.situation.used_by(candidate.allocations).items()
     ):
         return None
-    is_kept = all(rule.keeps(candidate.trees, {}) for rule in board.rules_for(mover))
+    is_kept = all(rule.permits(candidate.trees, {}) for rule in board.rules_for(mover))
     return (place.alternative, candidate) if is_kept else None
 
 

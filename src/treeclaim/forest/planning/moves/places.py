@@ -197,7 +197,7 @@ def _first_of_trees(query: Query) -> Iterator[Candidate]:
             first.setdefault(candidate.trees, candidate)
         yield from first.values()
         return
-    problem = query.search()
+    problem = query.relate()
     for block in first_of_each(problem, all_anchors(problem)):
         for chosen in block.chosen.tolist():
             yield query.make_candidate(problem, chosen)
@@ -205,7 +205,7 @@ def _first_of_trees(query: Query) -> Iterator[Candidate]:
 
 def _of_trees(query: Query, trees: Mask | None) -> Iterator[Candidate]:
     """Yield the candidates of trees, at most one more of each than are listed."""
-    problem = query.search()
+    problem = query.relate()
     anchors = all_anchors(problem)
     anchors = anchors if trees is None else anchors[trees[anchors]]
     options = [np.diff(relation.pairs.starts)[anchors] for relation in problem.relations]
