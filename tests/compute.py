@@ -12,7 +12,7 @@ PAGE = 2
 class Compute:
     """Lists servers, migrations and flavors: two on a page, links to the next, all projects.
 
-    Servers in `unknown` have only a uuid, as their cell does not answer.
+    Servers in `unknown` have only a uuid, because their cell does not answer.
 
     Attributes:
         asked: Version and `all_tenants` of each request.

@@ -453,7 +453,7 @@ class Mariadb(_Server):
         return f"mysql+pymysql://root@127.0.0.1:{self.port}/{name}?charset=utf8"
 
     def model_of(self, fill):
-        """The statements that make what is in a database."""
+        """Return the statements that recreate the contents of a database."""
         with self._made(self.create) as name:
             fill(self.url(name))
             return self.run(

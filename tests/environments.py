@@ -68,7 +68,7 @@ def _own_folder():
 
 @contextmanager
 def _skipped_without(packages):
-    """Skip the test that asks if packages cannot be installed."""
+    """Skip the test if packages cannot be installed."""
     try:
         yield
     except (subprocess.CalledProcessError, OSError) as error:

@@ -23,7 +23,7 @@ class Shell:
         )
 
     def run(self, *arguments, environment=None):
-        """Run a command to its end, perhaps in another environment; returns its exit code and what it wrote."""
+        """Run a command, optionally in another environment; return its exit code and output."""
         self._process.stdin.write(json.dumps([arguments, environment]) + "\n")
         self._process.stdin.flush()
         document = json.loads(self._process.stdout.readline())

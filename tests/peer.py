@@ -84,7 +84,7 @@ def _running(
 
 
 def memory_of(process: psutil.Process) -> int:
-    """Return the bytes of a server with its children; what they share counts once (PSS)."""
+    """Return the memory of a server and its children in bytes; shared pages count once (PSS)."""
     family = [process, *process.children(recursive=True)]
     return sum(_memory_alone(member) for member in family)
 

@@ -18,11 +18,10 @@ def _free_all() -> None:
 
 
 def free_port() -> int:
-    """Return an unused loopback port that this function gives to no other caller.
+    """Return an unused loopback port, which no other caller receives.
 
-    A server takes its port some time after it was chosen. Were another process given the same one
-    in between, a test would unknowingly use a foreign server. So a port stays reserved, by
-    a name that Linux frees when the process ends.
+    A server binds its port some time after the choice. If another process chose the same port meanwhile, a test would
+    use a foreign server. An abstract socket name reserves the port until the process ends.
     """
     while True:
         port = _FIRST + secrets.randbelow(_LAST - _FIRST)

@@ -140,7 +140,7 @@ class Proxy:
         _close(pair)
 
     def _send_due(self, messages: deque[tuple[float, bytes]], outer: socket.socket) -> bool:
-        """Send the messages whose delay is over; return whether the connection goes on."""
+        """Send the messages that are due; return whether the connection continues."""
         while messages and messages[0][0] <= time.perf_counter():
             _, data = messages.popleft()
             if not data:

@@ -103,7 +103,7 @@ def _configuration(folder, url, overrides):
 
 
 def client_of(application, **headers):
-    """An HTTP client whose requests go straight to a WSGI application."""
+    """An HTTP client that calls a WSGI application directly."""
     return httpx.Client(
         transport=httpx.WSGITransport(app=application),
         base_url="http://placement.example",

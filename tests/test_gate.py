@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gate lets in as many as it may, in order, and nobody waits for longer than wanted."""
+"""A gate admits up to its limit, in order, and no wait exceeds its bound."""
 
 import threading
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread whose body raises goes on, and its failure is counted."""
+"""A helper thread survives an exception of its body, and the failure is counted."""
 
 import subprocess
 import sys

@@ -70,7 +70,7 @@ def test_quick_tier_fails_forbidden_tests(tmp_path, missing):
         if line.startswith(("PASSED", "FAILED", "ERROR")) and "::" in line
     }
     assert outcomes.pop("test_own_python_is_started") == "PASSED", result.stdout
-    # An error is that of the teardown, which reports what the test had hidden.
+    # The error is from the teardown, which reports the violation that the test hid.
     assert set(outcomes.values()) <= {"FAILED", "ERROR"}, result.stdout
     expected = {
         "test_program_is_started",

@@ -97,7 +97,7 @@ NOON = 1_800_000_000
 
 
 class Sink(logging.StreamHandler):
-    """A handler that keeps what was written, write by write."""
+    """A handler that records each write."""
 
     def __init__(self, formatter):
         super().__init__(self)
@@ -168,7 +168,7 @@ def test_process_can_exit_while_it_logs():
 
 @pytest.fixture(params=["pipe", "socket"])
 def unread(request):
-    """Yield a pipe as a log that nobody reads yet, and its other end."""
+    """Yield a pipe as an unread log, and its other end."""
     if request.param == "socket":
         near, far = socket.socketpair()
         writer, reader = near.detach(), far.detach()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application for any WSGI server: what it makes of the threads of its process."""
+"""The application for any WSGI server: its limits for the threads of its process."""
 
 import subprocess
 import sys

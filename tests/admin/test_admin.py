@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admin listener: alive, ready, and what it counts."""
+"""The admin listener: liveness, readiness and metrics."""
 
 import re
 import socket

@@ -81,7 +81,7 @@ def test_invalid_certificate_file_has_no_expiry(tmp_path):
 
 
 def expiry(at, use=CertificateUse.SERVER):
-    """A certificate whose expiry is reported for thirty days."""
+    """A certificate with an expiry that is reported for thirty days."""
     return Expiry(use, "/etc/one.pem", at, at - 30 * DAY)
 
 

@@ -65,7 +65,7 @@ def metered(folder, **options):
         services_on(folder) as (_, application),
         client_of(application, **EXTENDED) as api,
         running(command, environment, folder / "admin.log", ready) as server,
-        # A listener that begins anew keeps who asks meanwhile waiting.
+        # A restarting listener delays concurrent requests.
         httpx.Client(base_url=f"http://{address}", verify=NO_CERTIFICATES, timeout=60) as admin,
     ):
         yield server, api, lambda: samples(admin.get("/metrics").text)

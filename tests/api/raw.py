@@ -45,10 +45,10 @@ def send(application, method, path, *, query=b"", body=None, version="1.39", **h
     """Send a request with full rights.
 
     Args:
-        path: Text or bytes behind its percent-encoding.
-        query: Bytes as they are on the wire.
-        body: Bytes; or a stream, whose length a header states.
-        headers: By WSGI name in lower case; None leaves a usual one out.
+        path: Decoded path, as text or bytes.
+        query: Bytes as on the wire.
+        body: Bytes, or a stream with a length in the headers.
+        headers: By WSGI name in lower case; None removes a default header.
     """
     raw = path if isinstance(path, bytes) else path.encode("utf-8", "surrogatepass")
     environment = {
@@ -83,7 +83,7 @@ def send(application, method, path, *, query=b"", body=None, version="1.39", **h
 
 
 def require_sound(answer):
-    """Fail where an answer could harm who reads it: 500, torn headers, broken JSON."""
+    """Fail if an answer could harm its reader: 500, split headers, broken JSON."""
     assert answer.status < 500, answer.body[:500]
     for name, value in answer.headers:
         assert all(" " <= one <= "~" for one in name + value), (name, value)

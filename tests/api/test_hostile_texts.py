@@ -113,7 +113,7 @@ def share_of(places, text, share):
 
 
 def encoded(text):
-    """A text percent-encoded as a query has it; what is no UTF-8 too."""
+    """Percent-encode a text for a query, also a text that is not UTF-8."""
     return quote_from_bytes(text.encode("utf-8", "surrogatepass"), safe="").encode()
 
 

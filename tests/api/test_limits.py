@@ -22,7 +22,7 @@ def application(tmp_path):
 
 
 class Endless(io.RawIOBase):
-    """A body without an end, which counts what was taken of it."""
+    """An endless body, which counts the bytes that were read."""
 
     def __init__(self):
         self.taken = 0

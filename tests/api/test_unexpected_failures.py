@@ -24,7 +24,7 @@ def service(tmp_path):
 
 
 def fail(*_arguments, **_options):
-    """Fail with what no client may see."""
+    """Fail with a message that no client may see."""
     raise RuntimeError(SECRET)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No query and no body that a client can send makes the service work for long (contract page 97)."""
+"""No query or body makes the service work for long (contract page 97)."""
 
 import itertools
 import json

@@ -14,10 +14,10 @@ from treeclaim.model.microversions import NEWEST
 
 BODY_BYTES = 16 * 1024 * 1024
 AROUND = 1_000
-"""Members of what is around a list or mapping, where both are filled."""
+"""Members of an object around a list or mapping, if both are filled."""
 
 _MORE = 10
-"""Members by which it is told what one takes: a name with two digits may take more than one with one."""
+"""Members whose size is measured; a name with two digits may take more bytes than one with one digit."""
 
 EACH = "*"
 """The step of a path into each member of a list or mapping."""

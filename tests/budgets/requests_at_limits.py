@@ -255,4 +255,4 @@ REQUESTS = {
     "POST /treeclaim/survival": survival,
     "POST /treeclaim/totals?by=tree&limit=10000": what_if,
 }
-"""The queries, or the bodies, of the operations whose work grows with the cloud."""
+"""Queries and bodies of operations with work that grows with the cloud."""

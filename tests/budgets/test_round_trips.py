@@ -24,11 +24,11 @@ TIMES = 12
 
 
 class Cloud:
-    """Two hosts, a store whose round trips are counted, and another store.
+    """Two hosts, a store with counted round trips, and another store.
 
     Args:
-        store: It does what is measured.
-        other: It prepares that.
+        store: Runs the measured operations.
+        other: Prepares them.
     """
 
     def __init__(self, store, other):
@@ -87,7 +87,7 @@ class Cloud:
         return self.follow
 
     def follow(self):
-        """Learn what was committed since the last time."""
+        """Read the commits since the last call."""
         changes = self.store.changes(self.cursor)
         if changes is not None:
             self.cursor = changes.cursor

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """No request keeps others waiting: it holds the Forest briefly, and checks its deadline often.
 
-Each operation whose work grows with the cloud is called at its documented limits, in a cloud of ten thousand hosts
-whose shape has just changed, while others wait. These are times, and take minutes: they run before a release.
+Each operation with work that grows with the cloud is called at its documented limits, in a cloud of ten thousand hosts
+after a change of its shape, while other requests wait. The tests measure times and take minutes, so they run before a
+release.
 """
 
 import gc
@@ -94,7 +95,7 @@ class Stretches:
 
 @dataclass
 class Cloud:
-    """A service, and what is in it."""
+    """A service with its contents."""
 
     services: Services
     application: object
@@ -113,7 +114,7 @@ class Cloud:
             )
 
     def ask(self, *request):
-        """Return the answer to a request, which does what it is for or comes to its deadline."""
+        """Return the answer to a request, which succeeds or reaches its deadline."""
         answer = self.send(*request)
         require_sound(answer)
         is_done = answer.status in {200, 201, 204, 409}
@@ -159,7 +160,7 @@ def service_on(url, folder, made, **options):
         aggregates = dict.fromkeys(uuid for each in made.providers for uuid in each.aggregates)
         cloud = Cloud(services, application, stretches, hosts, list(aggregates))
         cloud.follow()
-        # As if others always waited: alone, a question may go on, as it ends when somebody comes.
+        # Simulates other requests that always wait: without them a search may continue until another request arrives.
         patch.setattr(turn, "ALONE_PATIENCE", turn.PATIENCE)
         yield cloud
 

@@ -29,7 +29,7 @@ def devices(amounts):
 
 
 def children(inventories):
-    """The records of a tree whose children have these inventories."""
+    """Return the records of a tree with children that have these inventories."""
     return [record(1), *(record(n, 1, 1, given) for n, given in enumerate(inventories, 2))]
 
 

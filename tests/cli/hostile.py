@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service whose names are hostile to the terminals on which they are shown."""
+"""A service with names that are hostile to terminals."""
 
 import json
 import re

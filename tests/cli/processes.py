@@ -17,7 +17,7 @@ _MOST_SECONDS = 120
 
 
 def run(environment, *arguments):
-    """Run a command as a process; returns its exit code and what it wrote."""
+    """Run a command as a process; return its exit code and output."""
     return subprocess.run(
         [*TREECLAIM, *arguments],
         env=environment,
@@ -47,7 +47,7 @@ def call_program(program, environment, *arguments, output=None):
     """Call the function of a command line's entry point as if it were a process."""
     written, errors = io.StringIO(), io.StringIO()
     with (
-        # A process does not end when a library warns of what it will do some day; tests do.
+        # A command ignores deprecation warnings of libraries, which fail tests.
         warnings.catch_warnings(action="ignore"),
         patch.dict(os.environ, environment, clear=True),
         logging_kept(),
@@ -64,7 +64,7 @@ def call_program(program, environment, *arguments, output=None):
 
 @contextmanager
 def logging_kept():
-    """Undo what a command does to loggers: other tests would keep all that services log."""
+    """Undo the changes of a command to loggers; otherwise later tests would keep all log records."""
     named = logging.root.manager.loggerDict.values()
     loggers = [
         logging.root,

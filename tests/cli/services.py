@@ -58,14 +58,14 @@ def hold(environment, consumer, at, amount, **members):
 
 
 def output_of(environment, *arguments, code=0):
-    """Run a command that has to end with a status; return what it prints."""
+    """Run a command that must end with a status; return its output."""
     result = call(environment, *arguments)
     assert result.returncode == code, (result.stdout, result.stderr)
     return result.stdout
 
 
 def succeed(environment, *arguments):
-    """Run a command that has to succeed; return what it prints."""
+    """Run a command that must succeed; return its output."""
     return output_of(environment, *arguments)
 
 

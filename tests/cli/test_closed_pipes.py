@@ -61,7 +61,7 @@ def environment(tmp_path_factory):
 
 
 def end_of(program, environment, arguments, *, is_buffered):
-    """Run a program whose output has no reader; return whether it printed, and its exit code."""
+    """Run a program with a closed output; return whether it printed an error, and its exit code."""
     with closing(Unread(is_buffered=is_buffered)) as unread:
         result = call_program(program, environment, *arguments, output=unread)
         assert "unexpected" not in result.stderr

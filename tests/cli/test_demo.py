@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim demo`: from nothing to a claim, with what is in the package alone."""
+"""`treeclaim demo`: from nothing to a claim, with the package alone."""
 
 import re
 import signal

@@ -123,7 +123,7 @@ def test_every_command_has_a_hostile_text_case():
 
 
 class Terminal(io.StringIO):
-    """Where a person looks at what a command prints."""
+    """The kinds of terminal and file that commands write to."""
 
     def isatty(self):
         return True

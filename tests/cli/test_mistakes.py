@@ -220,7 +220,7 @@ def test_unsupported_database_url_names_the_option(offline, url, command):
 
 
 def refused_for_database(environment, command):
-    """Run a command that the database has to stop; returns what it says."""
+    """Run a command that the database must stop; return its message."""
     return refused(environment, *command.split(), code=255 if command == "upgrade check" else 1)
 
 

@@ -31,7 +31,7 @@ from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology.file import parse_topology
 
 PROVIDERS, CONSUMERS = 65, 10
-"""Numbers of what the small world has."""
+"""Counts of the objects in the small world."""
 WHO = {"project_id": "p", "user_id": "u"}
 
 

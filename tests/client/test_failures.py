@@ -37,7 +37,7 @@ class Scripted(FakeAdapter):
 
 
 def client_with(*answers, seconds=60.0):
-    """A client with scripted answers; what it says and waits is noted on it."""
+    """A client with scripted answers, which records its messages and waits."""
     messages, waited = [], []
     adapter = Scripted(*answers)
     client = Client(adapter=adapter, patience=Patience(seconds, messages.append, waited.append))

@@ -57,7 +57,7 @@ class Card:
         }
 
     def claim(self, place):
-        """Divide the card further; tell whether that was possible."""
+        """Divide the card further; return whether that was possible."""
         answer = send(self.application, "PUT", self.paths[place], body=self.claims[place])
         assert answer.status in (204, 409), answer.body
         return answer.status == 204

@@ -216,7 +216,7 @@ def _write_consumers(
     held: Mapping[str, tuple[str, Amounts]],
     consumer_type: str | None = None,
 ) -> None:
-    """Write consumers, each with what it has of one provider."""
+    """Write consumers, each with its allocation of one provider."""
     owner: dict[str, Any] = {"generation": 1}
     for column, table in (("project_id", tables.projects), ("user_id", tables.users)):
         owner[column] = _id_of(connection, table, external_id=_OWNER)

@@ -39,7 +39,7 @@ _DESCRIBED_AT = (NEWEST.header, MAXIMUM.header)
 
 
 def find_faults(answer: promises.Answer, sent: Any) -> list[str]:
-    """Return what the API description excludes of an answer, and of the body that was sent for it."""
+    """Return the violations of the API description by an answer and by its request body."""
     route = find(answer.path)
     if route is None or answer.method not in route.operations:
         return []

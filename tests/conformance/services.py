@@ -29,7 +29,7 @@ ANEW = "/begin-anew"
 """The path of a request that empties the service; no application sees it."""
 
 BY_HAND = "/by-hand"
-"""The path of a request whose body is a list of statements in SQL, which change rows as no request of the API does."""
+"""The path of requests with SQL statements, for changes of rows that no request of the API makes."""
 
 EVERY_OPERATION = "every operation"
 """Stands in a policy for the rules of all operations."""
@@ -137,7 +137,7 @@ def respond(environ: Mapping[str, Any], application: Application) -> Response:
 
 
 def intercept() -> Application:
-    """The application factory that gabbi asks once for each request it has read."""
+    """The application factory that gabbi calls once for each request."""
     return dispatch
 
 

@@ -6,9 +6,9 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
 `world`
     Requests that fill an empty service.
 `rules`
-    Requests by the sentence that they prove. Each rule begins with an empty service that has the world.
+    Requests by the rule that they prove. Each rule begins with a new service that has only the world.
 `questions`
-    Likewise for requests that change nothing: all of them share one world.
+    The same for requests that change nothing; all of them share one world.
 `databases: [sqlite]`
     The rules do not depend on the database, and run on one.
 `options`
@@ -18,14 +18,14 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
 `users`
     Passwords by user of the file for HTTP Basic.
 `prefix`
-    The path below which clients find the service.
+    The path prefix of the service.
 `page`
-    The contract page, by whose number UUIDs are made: some responses are in their order.
+    The number of the contract page. UUIDs are derived from it, and some responses are ordered by them.
 
 A rule may change rows beside the service: `SQL: [statement, ...]` instead of a request.
 
 Long lists are written as `!list [number, member]` and `!mapping [number, [name, value]]`; in each member or pair,
-NUMBER stands for its number, from 1, and UUID for a UUID of its own.
+NUMBER stands for its number, from 1, and UUID for a new UUID.
 
 Without `defaults`, an administrator sends and accepts JSON: at the extension in a suite with a world, else at
 `placement latest`. `headers` are added to those, or replace them.

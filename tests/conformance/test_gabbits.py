@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP conformance suites: one request of `gabbits/*.yaml` is one test.
 
-A suite is a sequence; a request that is selected alone, or that another test process runs, has those
-before it run first. `suites.py` describes what a suite may have beside the tests of gabbi.
+A suite is a sequence: before a request that is selected alone, or runs in another test process, all earlier requests run.
+`suites.py` describes the additional keys of a suite.
 """
 
 import sys
@@ -36,7 +36,7 @@ KNOWN_DIFFERENCES = {
 
 
 class Running:
-    """The suite whose service runs; at most one at a time does."""
+    """The suite with a running service; at most one at a time."""
 
     suite = None
 

@@ -85,7 +85,7 @@ def entry_of(provider):
 
 
 def answered(client, query, version):
-    """Ask a request of the page and return the body of the answer, as bytes."""
+    """Send a request of the page; return the body of the answer, as bytes."""
     query = re.sub(r"<([\w.]+)>", lambda name: uuid_of("provider", name[1]), query)
     query = re.sub(r"\{([A-Z])\}", lambda name: uuid_of("aggregate", name[1]), query)
     headers = {"openstack-api-version": f"placement {version}"}

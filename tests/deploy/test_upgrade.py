@@ -48,7 +48,7 @@ Master(ServerSettings()).run()
 
 
 def failure_with(folder, *messages):
-    """Return the output of a first process whose loader sends these messages."""
+    """Return the output of a first process with a loader that sends these messages."""
     program = folder / "python"
     sends = "".join(f"os.write(3, {message})\n" for message in messages)
     program.write_text(f"#!{sys.executable}\nimport os, time\n{sends}time.sleep(60)\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every topology of the guides of modelling and devices, and of the page about seeing, loads, and every
-request has the answer shown: candidates below it, or a JSON document with an ellipsis for what may differ."""
+"""The examples of the guides on modelling and devices, and of the page on lists and audits: every topology loads, and every
+request has the shown answer, which is a list of candidates or a JSON document with ellipses for variable parts."""
 
 import json
 import re

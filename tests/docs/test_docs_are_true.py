@@ -14,7 +14,7 @@ from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.schema.tables import own_tables
 
 OF_LIBRARIES = {"keystone_authtoken", "oslo_middleware", "oslo_policy", "oslo_concurrency"}
-"""Groups whose options libraries register when they are used."""
+"""Groups with options that libraries register on first use."""
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples of pages run: those above which is `<!-- run: tests/docs/test_examples.py -->`.
+"""Examples of pages run, if they are marked with `<!-- run: tests/docs/test_examples.py -->`.
 
-The blocks of a guide run one after the other, on what its block of YAML loads. A block without a language, and each
+The blocks of a guide run one after the other, on the cloud in its block of YAML. A block without a language, and each
 block of a page without YAML, runs alone on the example with two racks.
 """
 
@@ -67,8 +67,8 @@ class Examples:
     """Runs examples in the working directory.
 
     Attributes:
-        names: The names that a block of Python may use.
-        outputs: What each command printed.
+        names: The global names for blocks of Python.
+        outputs: The output of each command.
     """
 
     def __init__(self, environment, client):
@@ -104,7 +104,7 @@ class Examples:
             self.run_command(line)
 
     def run_command(self, line):
-        """Run a command, whose answer may be no where it ends with `|| true`."""
+        """Run a command, which may fail if it ends with `|| true`."""
         command_line, may_fail, _ = line.partition(" || true")
         command_line, _, file = command_line.partition(" > ")
         command, *arguments = shlex.split(command_line, comments=True) or ["#"]

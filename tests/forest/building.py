@@ -82,7 +82,7 @@ def forest_of(records):
 
 
 def wide_trees(trees, children, units=1, *, first=1):
-    """Trees whose root has VCPU and whose children are all alike."""
+    """Return trees with VCPU at the root and equal children."""
     records = []
     for _ in range(trees):
         root = first + len(records)
@@ -106,10 +106,10 @@ def answer_of(forest, request, options=None, form=None):
 
 
 class EndingBudget(Budget):
-    """A budget whose time is over after so many checks.
+    """A budget that ends after a number of checks.
 
     Attributes:
-        checks: How many there were: of all, or only within `ending`, where work may stop and still be of use.
+        checks: Number of checks: of all, or only those within `ending`, where partial results are still useful.
     """
 
     def __init__(self, most=None, *, everywhere=False):

@@ -48,7 +48,7 @@ key_repository = {folder}/fernet-keys
 expiration = {expiration}
 
 [identity]
-# The cheapest that is allowed: nobody attacks this one.
+# The cheapest allowed setting, as no attacker reads these hashes.
 password_hash_rounds = 4
 """
 
@@ -209,9 +209,9 @@ class Keystone:
         return answer
 
     def _begin(self, made):
-        """Copy an empty database and keys from where the first Keystone of this environment left them.
+        """Copy the empty database and keys of the first Keystone in this environment.
 
-        To make them takes two thirds of what a Keystone does before it answers.
+        Creating them takes two thirds of the start of a Keystone.
         """
         with alone_in(made):
             if not made.exists():

@@ -23,7 +23,7 @@ providers:
 
 @pytest.fixture
 def environment(keystone, service, tmp_path):
-    """The environment of an administrator who logs in with a password."""
+    """The environment of an administrator with a password."""
     return usual_environment(tmp_path, **keystone.login())
 
 

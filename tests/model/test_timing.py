@@ -12,7 +12,7 @@ from treeclaim.model.timing import Deadline, has_passed
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The clock; its time is what a test puts there."""
+    """A clock with a time that the test sets."""
 
     class Clock:
         now = 100.0

@@ -22,7 +22,7 @@ def environment(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def openstack(shell, environment):
-    """The command, as in a terminal of an operator who has this cloud."""
+    """The command, as in the terminal of an operator of this cloud."""
     # Modules of the `treeclaim` command alone must not be needed.
     login = {name: value for name, value in environment.items() if name != "TREECLAIM_ENDPOINT"}
     return lambda *arguments: shell.run("treeclaim", *arguments, environment=login)

@@ -17,7 +17,7 @@ GROUP = "openstack.treeclaim.v1"
 
 @pytest.fixture(scope="module")
 def openstack(shell, tmp_path_factory):
-    """The command, in a cloud whose names are hostile."""
+    """The command, in a cloud with hostile names."""
     folder = tmp_path_factory.mktemp("hostile")
     with hostile_service(folder) as (environment, _), compute_with() as (_, url):
         endpoint = environment.pop("TREECLAIM_ENDPOINT")

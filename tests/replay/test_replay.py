@@ -45,7 +45,7 @@ def lines(folder, *events):
 
 
 def replay(*arguments):
-    """The exit code of the command, and what it prints on each stream."""
+    """Return the exit code of the command, and its output on each stream."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(list(map(str, arguments)))

@@ -29,7 +29,7 @@ def replica(store):
 
 @pytest.fixture(scope="module", autouse=True)
 def others_are_not_looked_at():
-    """Never look at what tests of other modules have left again, which each of these tests would."""
+    """Exclude objects of earlier modules from garbage collection, which each of these tests runs."""
     gc.collect()
     gc.freeze()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripted questions, and what is left of their children."""
+"""Scripted questions, and checks for leftover children."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ def descriptors_of(process):
 
 
 def scripted(script, key=None, *, is_hard=True, is_repeatable=False):
-    """A question whose answer a test makes; it runs in a child unless `is_hard` is false."""
+    """A question with an answer from the test; it runs in a child unless `is_hard` is false."""
 
     def work(forest, _parts, budget):
         yield from script(forest, budget)
@@ -55,7 +55,7 @@ def scripted(script, key=None, *, is_hard=True, is_repeatable=False):
 
 
 def endless(_forest, budget):
-    """Compute, look at the clock, and never find anything."""
+    """Compute and check the clock for ever, without a result."""
     while True:
         budget.check()
     yield b""

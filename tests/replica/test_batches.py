@@ -190,7 +190,7 @@ def test_interrupted_search_is_not_reused(store, monkeypatch):
 
 
 def clock_that_jumps_after(looks):
-    """A clock on which all time is over after so many looks at it."""
+    """A clock that passes every deadline after a number of readings."""
     clock = itertools.count(1)
     return lambda: float("inf") if next(clock) > looks else 0.0
 

@@ -161,7 +161,7 @@ def test_third_very_slow_query_is_refused_after_a_second(replica):
 
 
 def asking(replica, script):
-    """An application whose question runs in a child."""
+    """An application with a question that runs in a child."""
 
     def application(environment, start_response):
         arrival = Arrival.now(60, environment["treeclaim.client_gone"])
@@ -255,7 +255,7 @@ def test_query_is_refused_when_no_child_can_be_forked(replica, monkeypatch):
 
 
 def test_processor_wait_does_not_use_up_patience():
-    """To begin again would take more of what there is too little of."""
+    """Without memory a search is not restarted, which would take even more memory."""
     turn = Gate(1)
     assert turn.acquire(0)
     waiting_thread = threading.Thread(target=turn.acquire, args=(60,))
@@ -273,7 +273,7 @@ def test_processor_wait_does_not_use_up_patience():
 
 
 def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
-    """Each look at the clock in turn is the one at which a search is abandoned."""
+    """A search may be abandoned at any reading of the clock."""
     request = CandidateRequest((RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"VCPU": 1})))
     expected = b"".join(replica.answer(question(request, key="expected")))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release is built from what is committed and described, or not at all."""
+"""A release is built only from a committed tree with a changelog section."""
 
 import re
 import shutil

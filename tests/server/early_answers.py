@@ -25,7 +25,7 @@ _JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True)
 class Case:
-    """A request, and what it may be answered; any status without one."""
+    """A request with its allowed statuses; any status if there are none."""
 
     method: str
     path: str

@@ -74,7 +74,7 @@ class Running:
         self._thread.join()
 
     def connect(self, received=None):
-        """A new connection, with so many bytes of room for what it does not read."""
+        """Connect; `received` is the size of the kernel's receive buffer in bytes."""
         return connect(self.address, received)
 
     def ask(self, data=HELLO):
@@ -95,7 +95,7 @@ def running(application=hello, threads=2, backlog=2048, tls=None, port=0, **limi
 
 
 def connect(address, received=None, seconds=CLIENT_SECONDS):
-    """Connect; the kernel keeps so many bytes of what the client does not read."""
+    """Connect; `received` is the size of the kernel's receive buffer in bytes."""
     client = socket.socket()
     if received is not None:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
@@ -145,7 +145,7 @@ def receive(client, method="GET"):
 
 
 def is_closed(client, seconds=CLIENT_SECONDS):
-    """Wait until the server closes a connection; what it still sends is dropped."""
+    """Wait until the server closes a connection; discard the remaining bytes."""
     client.settimeout(seconds)
     try:
         while client.recv(1 << 16):

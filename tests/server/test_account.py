@@ -89,14 +89,14 @@ SHARED_NAMES = (vars(reader_module), vars(builtins))
 
 
 def reachable(roots):
-    """Bytes of all objects that lead from some to others, without what is shared by all."""
-    seen, left, size = set(map(id, SHARED_NAMES)), list(roots), 0
-    while left:
-        result = left.pop()
+    """Return the bytes of all objects reachable from the roots, without modules, classes and functions."""
+    seen, pending, size = set(map(id, SHARED_NAMES)), list(roots), 0
+    while pending:
+        result = pending.pop()
         if id(result) not in seen and not isinstance(result, SHARED):
             seen.add(id(result))
             size += sys.getsizeof(result)
-            left += gc.get_referents(result)
+            pending += gc.get_referents(result)
     return size
 
 
@@ -133,11 +133,11 @@ def test_reader_accounts_for_its_memory_within_documented_bounds(data, cut, kept
             worked_on = [*worked_on, head][-kept:] if kept else []
         held_bytes = reader.held_bytes
         counted = held_bytes + sum(head.size for head in worked_on)
-        # One request is taken out in a turn; what is behind it comes in others.
+        # One request is parsed in a turn; pipelined requests follow in later turns.
         assert held_bytes - reader.ahead <= MOST_OF_A_READER
         assert head is not None or held_bytes <= MOST_OF_A_READER
         assert head is not None or held_bytes <= reader.most_bytes
-        # A growing buffer is an eighth longer than what is in it.
+        # A growing buffer is an eighth longer than its contents.
         held = reachable([reader, *worked_on]) - empty
         assert held <= counted * 9 / 8 + 4_000, (held, counted)
     reader.drop()
@@ -158,7 +158,7 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
             return [*outcome, "refused"]
         return outcome
 
-    # A body that is too long ends what is read; how much of it has come by then depends on the cuts.
+    # Reading ends at a body that is too long; the cuts decide how much of the body was read.
     whole, parts = found((1, [1])), found(cut)
     assert [entry[-1] for entry in whole] == [entry[-1] for entry in parts]
     assert [entry for entry in whole if entry[-1] is True] == [
@@ -167,10 +167,10 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
 
 
 class Waiting:
-    """An application that waits for a signal, and then answers with the size in the path.
+    """An application that waits for an event, and then answers with the size in the path.
 
     Attributes:
-        release: Tells it.
+        release: The event.
     """
 
     def __init__(self):
@@ -185,7 +185,7 @@ class Waiting:
 
 
 def sent(stack, server, data, received=None):
-    """A client that has sent what the server takes; the rest is not sent."""
+    """Return a client that has sent as much of a request as the server reads."""
     client = stack.enter_context(server.connect(received))
     client.setblocking(False)
     with contextlib.suppress(BlockingIOError):
@@ -239,7 +239,7 @@ def test_connections_together_stay_within_the_memory_budget():
 
 
 def whole(stack, server, data):
-    """A client whose request has come whole, and is worked on."""
+    """Return a client with a complete request in progress."""
     before = server.front.table.count(Phase.ANSWERING)
     client = stack.enter_context(server.connect())
     client.sendall(data)
@@ -260,7 +260,7 @@ def quiet(size):
 
 @pytest.fixture
 def full():
-    """A server whose budget two large requests that wait fill up, and its application, clients and a request."""
+    """A server with a budget filled by two large waiting requests, its application, the clients and a request."""
     application = Waiting()
     body = b"x" * (4 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body

@@ -138,7 +138,7 @@ def age(database):
 
 
 def change(writer):
-    """Everything that a service can be asked to write."""
+    """Send every kind of write."""
     writer.write("PUT", "/resource_classes/CUSTOM_NEW")
     writer.write("DELETE", "/resource_classes/CUSTOM_OLD")
     writer.write("PUT", "/traits/CUSTOM_NEW")
@@ -173,7 +173,7 @@ def database(peer, request, tmp_path):
 
 
 def answers(service):
-    """All that a service answers about what is in its database."""
+    """Return all answers of a service about its database."""
     return record(service, CONSUMERS, PROJECTS)
 
 

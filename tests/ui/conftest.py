@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A browser, and services to look at with it."""
+"""A browser, and services with pages."""
 
 import json
 import shutil
@@ -62,10 +62,10 @@ class Visitor:
         return self.page
 
     def go(self, route):
-        """Go to a page as by a link, without what was read and drawn before.
+        """Go to a page as by a link, without earlier data and drawings.
 
-        To load all modules anew for each of many pages takes five times as long. The way leads over
-        another page, so that nothing that is awaited then was there before.
+        Loading all modules for each page takes five times as long. The browser first visits another page, so that an
+        awaited element cannot be from before.
         """
         if not self.page.url.startswith(f"{self.url}/ui/#"):
             return self.open(route)
@@ -85,10 +85,9 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def context_of(browser):
-    """A function that gives the browser's context with some options, made once.
+    """A function that returns the browser's context for some options, created once.
 
-    Each tab has a token of its own; what they share are the modules of the pages, which the browser
-    need not read again for each tab.
+    Tabs of a context share the loaded modules of the pages; each tab has its own token.
     """
     contexts = {}
 
@@ -156,7 +155,7 @@ def client(cloud):
 
 @pytest.fixture(scope="module")
 def routes(cloud):
-    """Each page, with what tells that it is shown."""
+    """Each page, with an element that shows that it is drawn."""
     with Client(cloud, "admin") as client:
         uuid = uuid_of(client, "host-2")
     return {

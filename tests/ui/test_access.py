@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages for everybody: by keyboard, for screen readers, in light and dark, on a phone."""
+"""Accessibility of the pages: keyboard, screen readers, light and dark colours, phones."""
 
 from typing import Any
 

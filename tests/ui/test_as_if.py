@@ -22,7 +22,7 @@ def question(query, **rows):
 
 
 def asked(visitor, route):
-    """Open a question, and return what is said of its answer."""
+    """Open a query, and return the text about its answer."""
     page = visitor.open(route)
     page.locator("#found-title").wait_for()
     return page.locator("#found-title").inner_text()

@@ -63,7 +63,7 @@ def test_map_marks_trees_with_conditions_by_name(visit, cloud, client):
     assert "condition" not in legend.inner_text()
     assert page.locator(".square .sign").count() == 0
     with conditioned(client, "host-0_numa1_device", "CLEANING", "FAILING", reason=REASON):
-        # It comes with what changed, and the legend tells of signs where there are some.
+        # The sign appears with the changes, and the legend explains signs if there are any.
         legend.get_by_text("a provider has a condition").wait_for()
         page.locator(".square .sign").wait_for()
         page.locator(".map-box").focus()

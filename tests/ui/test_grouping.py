@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The map grouped by aggregate, and what is counted as a tree, while both change."""
+"""The map grouped by aggregate, and the counted trees, while both change."""
 
 import uuid
 from contextlib import ExitStack
@@ -41,7 +41,7 @@ def test_a_host_moves_on_the_map_when_its_aggregates_change(visit, cloud, client
 
 
 def test_a_change_while_the_aggregates_are_read_is_not_lost(visit, cloud, client):
-    """The answer that the page waits for is older than the change that it is told of meanwhile."""
+    """The pending answer is older than a change that arrives before it."""
     host = uuid_of(client, "host-3")
     visitor = visit(cloud)
     page = visitor.page

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and addresses that somebody else wrote are read in the pages, and in what is copied from them."""
+"""Untrusted names and addresses are inert in the pages, and in texts copied from the pages."""
 
 import ast
 import shutil
@@ -58,7 +58,7 @@ ROUTES = {
     ],
     "Audit": ["#/audit"],
 }
-"""Addresses of each page, by what its link is called."""
+"""Addresses of each page, by the name of its link."""
 
 WITHOUT_NAMES = ["#/fit", "#/survival", "#/plan"]
 
@@ -78,7 +78,7 @@ SHOWN = """
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """The address of a service whose names are hostile."""
+    """The address of a service with hostile names."""
     with hostile_on(tmp_path_factory.mktemp("hostile")) as (environment, plain):
         with Client(plain, "admin") as client:
             # Survival and plans name a consumer that fits nowhere.
@@ -134,7 +134,7 @@ def test_copied_shell_command_executes_no_injected_code(visit, hostile, tmp_path
         program.chmod(0o755)
     for title in ("curl", "flavor extra specs"):
         text = copied(page, title)
-        # A terminal acts on what has no shape while it is pasted, before any shell.
+        # A terminal interprets pasted control characters before a shell reads them.
         assert harm_in(text) == []
         environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "OS_TOKEN": "token", "LANG": "C.UTF-8"}
         how = {"cwd": tmp_path, "env": environment, "capture_output": True}

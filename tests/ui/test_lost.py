@@ -91,7 +91,7 @@ def test_audit_findings_link_to_their_subjects(visit, cloud):
             page = visitor.open("#/audit")
             page.locator(".findings").wait_for()
             about = {
-                # Each kind with what its rows are about, and the heading of the page of that.
+                # Each kind, with the object of its rows and the heading of that object's page.
                 "Usage above the capacity": [(uuid_by_name["host-9_numa0"], "host-9")],
                 "Consumers in several trees: unfinished moves": [
                     (consumer, "Consumers"),

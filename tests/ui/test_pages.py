@@ -56,7 +56,7 @@ def test_map_shows_a_claim_of_another_client(visit, cloud, client):
         visitor.see("4 of 40 used")
         page.locator(FULL, has_text="host-3").wait_for()
     visitor.see("0 of 40 used")
-    # The server was asked to wait for changes, and everything was read once.
+    # The page waits for changes by a long poll, and has read everything once.
     [_, *waiting] = [url for url in calls if "/treeclaim/changes" in url]
     assert all("wait=30" in url for url in waiting)
     assert len([url for url in calls if "by=tree" in url and "in_tree" not in url]) == 1

@@ -17,14 +17,14 @@ LOST = ".square.over"
 """The squares of trees that cannot be lost."""
 
 WHOLE_NODE = "resources_N=VCPU:32&required_N=HW_NUMA_ROOT"
-"""Fits eleven times: into NUMA nodes in which nobody is."""
+"""Fits eleven times, into unused NUMA nodes."""
 
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
-    """The address of a service with twelve trees, whose consumers of VCPU know what they need.
+    """The address of a service with twelve trees and stored requests of the consumers of VCPU.
 
-    The consumer on host-9 has more than a NUMA node has, so it fits nowhere.
+    The consumer on host-9 has more than the capacity of a NUMA node, so it fits nowhere.
     """
     with service_with(tmp_path_factory.mktemp("planned"), small()) as server:
         with Client(server.url, "admin") as client:
@@ -157,7 +157,7 @@ def test_plan_makes_room_for_a_query(visit, planned):
     page = visitor.open(f"#/plan?goal=fit&amount=12&query={query}")
     visitor.see("1 move reaches the goal")
     assert numbers(page)["consumers that fit"] == ["11", "12"]
-    # A host more, and nothing needs to move; none at all is less than was asked for.
+    # With another host nothing needs to move; a plan without free hosts misses the goal.
     visitor.go(f"#/plan?goal=fit&amount=12&query={query}&if_more=1:host-0")
     visitor.see("No move is needed")
     page = visitor.go("#/ask?resources_N=VCPU:33&required_N=HW_NUMA_ROOT")

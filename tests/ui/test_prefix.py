@@ -82,5 +82,5 @@ def test_pages_and_event_stream_work_below_a_path(visit, tmp_path):
         page.get_by_role("link", name="Treeclaim").click()
         visitor.see("12 trees")
         assert page.url.startswith(f"{url}/ui/")
-    # Where somebody opens a picture alone, browsers ask for that by themselves.
+    # Browsers request this by themselves when a picture is opened alone.
     assert set(elsewhere) <= {"/favicon.ico"}

@@ -70,7 +70,7 @@ def test_empty_cloud_shows_how_to_fill_it(visit, tmp_path):
 
 
 def prune_all(environment):
-    """Prune until the feed has no row: what was written in this very second is not older than now."""
+    """Prune until the feed has no row; rows of the present second are not old enough at first."""
     connection = environment["OS_PLACEMENT_DATABASE__CONNECTION"]
 
     def is_pruned():
@@ -102,7 +102,7 @@ def test_changes_during_an_outage_are_shown_after_it(visit, tmp_path, is_pruned)
             client.call("POST", "/resource_providers", json={"name": "meanwhile"})
         if is_pruned:
             prune_all(environment)
-            # Or the page could find the server back, and list all again, before its stream asks.
+            # Otherwise the page could list everything again before its stream reconnects.
             page.route("**/treeclaim", lambda route: route.abort())
         server.start()
         visitor.see("1 tree")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hub tells everybody of everything, whatever it meets."""
+"""A hub sends every change to every watch, in spite of failures."""
 
 import json
 import math
@@ -34,18 +34,18 @@ def change(store, name, **parent):
 
 
 def look(hub):
-    """Have a hub tell all that has been committed, as whoever joins does."""
+    """Make a hub publish all commits, as a joining watch does."""
     LongPoll(hub, math.inf, "").close()
 
 
 def narrowed(watch, store, names):
-    """Have a watch hear of the trees of some providers alone."""
+    """Restrict a watch to the trees of some providers."""
     watch.narrow(store.read(load_roots, [uuid_of(name) for name in names]))
     return watch
 
 
 def stream(hub, store, names=None):
-    """Begin to hear of some trees, or of all."""
+    """Start a watch of some trees, or of all."""
     watch = EventStream(hub, math.inf)
     return watch if names is None else narrowed(watch, store, names)
 

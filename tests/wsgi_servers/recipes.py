@@ -166,7 +166,7 @@ class Apache(Recipe):
 
 
 def _mod_wsgi():
-    """The path of the module for this Python; without it the test that asks is skipped."""
+    """Return the path of the module for this Python; skip the test if there is none."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     module = _MODULES / f"mod_wsgi.so-{version}"
     if not module.exists():
@@ -180,7 +180,7 @@ def _mod_wsgi():
 
 
 def _as_somebody_else(folder):
-    """Where the tests run as root, which Apache refuses: another user, who may read all files."""
+    """Return another user who may read all files if the tests run as root, which Apache refuses."""
     if os.geteuid() != 0:
         return []
     nobody = pwd.getpwnam("nobody")

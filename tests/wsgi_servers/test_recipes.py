@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("web_server")]
 CASES = [(server, prefix) for prefix in reversed(PREFIXES) for server in SERVERS]
 AT_ROOT = CASES[: len(SERVERS)]
 TELLING = AT_ROOT[:2]
-"""Servers that tell the service how many threads they run. Beginnings of the list, so that pytest has
-tests of a part of it run while the server runs that the others use."""
+"""Servers that report their number of threads to the service: a prefix of the list, so that pytest runs all tests of a
+server while it is running."""
 
 OTHER_THREADS = "7"
 FUZZED = 300
@@ -142,8 +142,8 @@ def test_long_queries_and_odd_names_arrive_whole(http):
 
 @pytest.mark.parametrize("size", [MAX_BODY_BYTES + 1, 4 * MAX_BODY_BYTES])
 def test_a_body_beyond_the_limit_is_refused_and_the_next_request_is_answered(http, size):
-    # A client that sends all before it reads sees the answer, not a reset connection. What becomes
-    # of the connection then is the server's matter: gunicorn drops some of the rest, or closes.
+    # A client that sends everything before it reads sees the answer, not a reset. The server may then close the
+    # connection or drop the rest, as gunicorn does.
     closing = {**JSON, "Connection": "close"}
     refused = http.post("/resource_providers", content=b" " * size, headers=closing)
     assert refused.status_code == 413
@@ -180,7 +180,7 @@ def test_reported_thread_count_has_precedence_over_the_option(recipe):
 
 @pytest.mark.parametrize("recipe", AT_ROOT, ids=called, indirect=True)
 def test_random_bytes_are_refused_without_killing_a_process(recipe):
-    # At the root: gunicorn itself answers 500 to what is not below its prefix.
+    # At the root: gunicorn itself answers 500 to paths outside of its prefix.
     attack(("127.0.0.1", recipe.port), range(FUZZED), always_http=False)
     assert httpx.get(recipe.url, headers=HEADERS, timeout=60).status_code == 200
     log = recipe.log()

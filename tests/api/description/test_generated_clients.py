@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that others make of the API description do what the guide does: place, watch and page."""
+"""Clients generated from the API description run the steps of the guide: place, watch and page."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API description is true: the service accepts what it describes, and refuses what it excludes.
+"""The API description is true: the service accepts valid requests and refuses invalid ones.
 
-Requests are made from the description, both ones that fit it and ones that do not.
+The requests, valid and invalid, are generated from the description.
 """
 
 import json
@@ -37,7 +37,7 @@ PROVIDER = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
 """A provider that exists, so that requests about providers get as far as their bodies."""
 
 REFUSALS = {400, 401, 404, 405, 406, 415}
-"""Answers to what does not fit the description. A 403 or 409 would hide that validation accepted it."""
+"""Statuses for invalid requests. A 403 or 409 would hide that validation accepted the request."""
 
 REFUSALS_OF_FORM = ("JSON does not validate", "Malformed JSON", "Invalid query string parameters")
 """The beginning of a 400 about the form of a request, which the description must define. Any other is about names
@@ -54,10 +54,10 @@ def refused_unless_it_fits(_context, response, case):
 
 
 def _negated(case):
-    """Return the places of a request that do not fit the description.
+    """Return the places of a request that violate the description.
 
-    What is only added to headers, or to the query of an operation that ignores queries, is as good
-    as absent. A parameter without a value is not sent.
+    Additional headers do not count, nor additions to the query of an operation that ignores queries. A parameter
+    without a value is not sent.
     """
     negated = {place for place, one in case.meta.components.items() if one.mode.is_negative}
     if not _omitted(case) and not (case.operation.body and _is_of_content_type(case)):
@@ -122,7 +122,7 @@ CHECKS = [
 
 @cache
 def _application():
-    """The service that is asked; started when the first request is sent."""
+    """The service under test; the first request starts it."""
     application = make_application(tempfile.mkdtemp(prefix="treeclaim-schema-"))
     with client_of(application) as client:
         provider = {"name": "described", "uuid": PROVIDER}
@@ -138,8 +138,8 @@ schemathesis.openapi.format(
     QUERY["format"], st.from_regex(r"resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}", fullmatch=True)
 )
 
-# Requests at the edges of each schema are made while tests are collected, which takes ten seconds, and
-# each process of a run collects all. So they are made in a process of their own, and the others there.
+# Requests at the edges of each schema are generated during collection, which takes ten seconds in each process of a run.
+# Therefore one process generates all requests.
 AT_THE_EDGES = "TREECLAIM_TESTS_AT_THE_EDGES"
 
 schema = schemathesis.openapi.from_dict(json.loads(json.dumps(description(OPERATIONS))))
@@ -176,7 +176,7 @@ def test_service_behaves_as_described_at_schema_boundaries():
 
 
 def _headers(case):
-    """Return what a client of this version sends, but for what is left out on purpose."""
+    """Return a request as a client of this version sends it, without the deliberately omitted parts."""
     asked = case.operation.definition.raw["parameters"][0]["examples"].values()
     version = next(iter(asked))["value"]
     headers = HEADERS | {"x-roles": "admin,service", "openstack-api-version": version}

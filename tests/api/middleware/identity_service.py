@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An identity service that validates tokens as slowly as a test wants.
 
-It speaks the part of Keystone's API that is documented for this: the version document, a password
-for a token, and the look-up of a token. It says in what order look-ups came, and keeps them waiting
-while it is held.
+It implements the documented part of Keystone's API: the version document, a token for a password, and the validation of
+a token. It records the order of validations, and delays them while it is held.
 """
 
 import threading
@@ -20,12 +19,12 @@ _AT_MOST = 60
 
 
 class IdentityService:
-    """The service, at a port of its own.
+    """The service on a free port.
 
     Attributes:
         url: URL of its API, version 3.
-        asked: The tokens that were looked up, in order of arrival.
-        release: Answers all look-ups that wait, and those that come.
+        asked: The validated tokens, in order of arrival.
+        release: Answers all waiting and later validations.
     """
 
     def __init__(self):

@@ -65,7 +65,7 @@ def test_claim_span_contains_its_phases_in_sequence(collector, tmp_path, monkeyp
     with client_of(tracing) as client:
         add_hosts(client, host, VCPU=1)
         claim = claim_of({host: {"resources": {"VCPU": 1}}}, project_id="project", user_id="user")
-        # All are told with one time: a busy machine may keep a thread waiting between two looks at it.
+        # All stages use the same reading of the clock: a busy machine may delay a thread between two readings.
         clock = SimpleNamespace(time_ns=cache(time.time_ns))
         monkeypatch.setattr("treeclaim.api.middleware.tracing.time", clock)
         assert client.put(f"/allocations/{consumer}", json=claim).status_code == 204

@@ -23,7 +23,7 @@ def path(tmp_path):
 
 
 def write(path, text):
-    """Write a file whose time differs from before, however coarse the clock of files is."""
+    """Write a file with a new modification time, also on a file system with coarse times."""
     path.write_text(text)
     stamp = time.time_ns() + len(text) * 1_000_000
     os.utime(path, ns=(stamp, stamp))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim audit`: what it shows and mends, its exit status, and who lives by Nova or a file."""
+"""`treeclaim audit`: its output, repairs and exit status, and live consumers from Nova or a file."""
 
 import io
 import json

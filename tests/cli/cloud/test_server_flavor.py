@@ -20,7 +20,7 @@ FLAVORS = (
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """A service with the example topology, and a cloud whose Nova has some flavors."""
+    """A service with the example topology, and a cloud with flavors in Nova."""
     folder = tmp_path_factory.mktemp("service")
     with served(folder) as variables, compute_with(flavors=FLAVORS) as (_, url):
         succeed(variables, "load", str(EXAMPLE))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of provider trees: what they mean, and that no file can do harm or end in a traceback."""
+"""Files of provider trees: their meaning, and that no file causes harm or a traceback."""
 
 import pytest
 import yaml
@@ -15,7 +15,7 @@ def names(text):
 
 
 def problems(text):
-    """Return what is wrong with a text, as lines and words."""
+    """Return the errors of a text, with their lines."""
     return sorted(set(parse_topology(text, "file").problems))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one cache of the Forest stays within its bytes, keys included, and forgets what is used least."""
+"""The Forest's cache stays within its bound of bytes, keys included, and evicts the least used entries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that compete for room: what cannot be served is refused, and what is too hard is given up in time."""
+"""Groups that compete for capacity: infeasible requests are rejected, and hard requests end in time."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def question(amounts, limit=10):
 
 
 def assert_refused_early(records, request):
-    """Check that a search without candidates looks at its budget seldom."""
+    """Check that a search without candidates needs few checks of its budget."""
     budget = EndingBudget(20_000, everywhere=True)
     answer = search(forest_of(records), request, SearchOptions(), budget=budget)
     assert b'"allocation_requests":[]' in b"".join(answer.pieces()).replace(b" ", b"")

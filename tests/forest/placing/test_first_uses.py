@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A condition that begins with the first use hides what is free, and no capacity (contract page 102, section 3.2)."""
+"""A condition that begins with the first use hides free amounts, but no capacity (contract page 102, section 3.2)."""
 
 from tests.forest.building import forest_of, having, record
 from treeclaim.forest.bounds.budget import Budget
@@ -33,7 +33,7 @@ def test_second_consumer_would_fit_if_nothing_were_allocated():
 
 
 def test_barred_device_counts_with_its_capacity_in_scores():
-    """The host whose device was just taken is the fuller of two equal ones, by 2 of 20 units."""
+    """Of two equal hosts, the host with the just claimed device is fuller by 2 of 20 units."""
     records = [record(1, inventories={"VCPU": 10}), record(3, inventories={"VCPU": (20, 3)})]
     device = record(2, 1, 1, {"VCPU": 10, "CUSTOM_DEVICE": 1})
     records.insert(1, having(device, conditions=(CLEANING,)))

@@ -16,7 +16,7 @@ def amount_of(units, order=None):
 
 
 def test_placed_hold_leaves_no_counts_without_units_to_searches():
-    """Only the second host admits six units, so the mix loses nothing by what the first one gives."""
+    """Only the second host admits six units, so the mix loses nothing if the first host is used."""
     mix = Mix("flavors", {"large": MixRequest(amount_of(6), 1)})
     order = Order((Term(TermName.KEEP, ("flavors", "VCPU")),), (), (mix,))
     hosts = [

@@ -16,7 +16,7 @@ ATTRIBUTES = {"mem_gib": 80, "driver": "570.86.10", "ecc": True}
 
 
 class Devices(Deployment):
-    """Two hosts whose GPUs take slices of a card, which an operator added; and a server on the first."""
+    """Two hosts with GPUs that consume slices of an added card, and a server on the first host."""
 
     def provider(self, ending, number=0):
         """The uuid of a provider of a host, by the end of its name."""
@@ -55,7 +55,7 @@ class Devices(Deployment):
         self.call_extension("PUT", path, document)
 
     def describe_devices(self):
-        """An operator puts the GPUs of each host below a card whose slices they consume."""
+        """Move the GPUs of each host below a card with slices that they consume, as an operator would."""
         self.call_extension("PUT", f"/resource_classes/{SLICE}", status=201)
         for number, host in enumerate(self.hosts):
             card, gpu = str(uuid.uuid4()), self.provider("_gpu", number)
@@ -147,7 +147,7 @@ class Devices(Deployment):
         assert set(self.candidates_by_host()) == {1}
 
     def plan(self):
-        """Return a plan that empties providers whose condition has the effect leave."""
+        """Return a plan that empties providers with a condition of the effect `leave`."""
         # The clouds of other tests have no GPU with such attributes.
         own_gpu = f"where_GPU=mem_gib=={ATTRIBUTES['mem_gib']}"
         query = f"resources=VCPU:2&resources_GPU={GPU}:1&{own_gpu}&group_policy=none"
@@ -176,7 +176,7 @@ class Devices(Deployment):
         assert set(self.held()) == {self.hosts[0], self.provider("_gpu")}
 
     def reshape_a_host_to_leave(self):
-        """A driver moves what is on a host with such a condition to new providers of it."""
+        """Move the allocations of a host with such a condition to its new providers, as a driver would."""
         tree, allocations, child = self.move_vcpu_to_child()
         self.client.update_from_provider_tree(self.context, tree, allocations=allocations)
         assert set(self.held()) == {child, self.provider("_gpu")}

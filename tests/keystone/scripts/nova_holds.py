@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives `nova-manage placement` and Nova's periodic tasks where servers draw from holds; runs where Nova is installed.
+"""Runs `nova-manage placement` and Nova's periodic tasks with servers that draw from holds; needs an installed Nova.
 
-Called with the name of a nova.conf, whose databases are made. Nova is as it is: it knows of no holds.
+The argument is the name of a nova.conf with existing databases. Nova is unmodified and does not know holds.
 """
 
 import contextlib
@@ -121,7 +121,7 @@ class Commitments(Deployment):
         return sum(held), sum(drawn)
 
     def drew(self, consumer):
-        """By host what a consumer has drawn."""
+        """Return the draws of a consumer by host."""
         return {
             host: amounts["VCPU"]
             for by_host in self.seen(consumer).get("drawn_from", {}).values()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `openstack` command, once for each line of JSON that comes in; runs where it is installed.
+"""Runs the `openstack` command once for each line of JSON on standard input.
 
 Its argument is the group of the subcommands that will be run.
 
 A line in is the list of arguments and the environment, None for that of this process; a line out is exit
 code, standard output and standard error.
-What the command imports is imported once, which is nearly all of its time; each command then is a
-process of its own, with nothing that another one left behind.
+The imports, which take most of the time, happen once. Each command then runs in a forked process, without state of
+earlier commands.
 """
 
 import io
@@ -20,7 +20,7 @@ from openstackclient import shell
 
 
 def once(arguments, environment):
-    """Run the command; returns what it printed and how it ended."""
+    """Run the command; return its output and exit code."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = os.fork()
         if not process:

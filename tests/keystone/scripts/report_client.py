@@ -53,7 +53,7 @@ class Deployment:
         return answer.json() if answer.text else None
 
     def report_trees(self):
-        """Do what a compute host does at its start, and every so often."""
+        """Run the calls of a compute host at its start and periodically."""
         for host, name in zip(self.hosts, self.names, strict=True):
             self.report_tree(host, name)
         client = self.client
@@ -109,7 +109,7 @@ class Deployment:
         client.invalidate_resource_provider(host)
 
     def candidates(self, extra_specs=None, memory=512, groups=()):
-        """Search as the scheduler does: for a flavor, and for what ports or devices want."""
+        """Search as the scheduler does: for a flavor, and for requests of ports or devices."""
         flavor = objects.Flavor(
             vcpus=2,
             memory_mb=memory,

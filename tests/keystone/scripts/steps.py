@@ -14,7 +14,7 @@ def do_all(steps, subject):
 
 @contextmanager
 def refused(what, *errors):
-    """Check that a block raises one of some errors; otherwise a service accepted what it must refuse."""
+    """Check that a block raises one of some errors; otherwise the service accepted an invalid request."""
     try:
         yield
     except errors:

@@ -125,7 +125,7 @@ def test_reload_renews_all_configuration_in_every_process(configured):
                 lambda: "Stopping" in configured.log("first").read_text(),
                 "both former workers are to end",
             )
-            # The connection goes on as it began, and its answer is that of the former configuration.
+            # A connection from before the reload is answered with the former configuration.
             assert request.finish() == b"HTTP/1.1 200 OK\r\n"
         assert psutil.wait_procs(former, timeout=120)[1] == []
         assert service.await_status("/ready", 200) == "ready\n"

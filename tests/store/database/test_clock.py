@@ -52,7 +52,7 @@ def test_machine_with_wrong_clock_does_not_prune_recent_data(faketime, store, da
 
 
 def on_a_machine(shift, url):
-    """Return the findings of a worker on a machine whose clock is off."""
+    """Return the findings of a worker on a machine with a wrong clock."""
     command = ["faketime", "-f", shift, sys.executable, "-c", MACHINE, url]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return json.loads(result.stdout)

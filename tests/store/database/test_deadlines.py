@@ -22,7 +22,7 @@ LONG = {
 
 @pytest.fixture
 def hasty(database_url):
-    """A store whose statements that read everything may take a second, and one connection."""
+    """A store with one connection and a second for statements that read everything."""
     made = Store(DatabaseSettings(database_url, timeouts=SHORT))
     yield made
     made.close()

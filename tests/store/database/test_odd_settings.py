@@ -28,7 +28,7 @@ NODE = "11111111-0000-4000-8000-000000000002"
 CONSUMER = "22222222-0000-4000-8000-000000000001"
 NAME = "gastgeber \u00fc\u4e2d \\n '\"%s"
 RATIOS = {"mariadb": 1.5}
-"""Allocation ratios on databases whose column holds few digits."""
+"""Allocation ratios on databases with few digits in the column."""
 LEAST_RATIO = 1.0000000000000002
 """Above 1: it needs all digits."""
 
@@ -57,7 +57,7 @@ def sql_ascii(_folder):
 
 @contextmanager
 def unusual_variables(_folder):
-    """A database of a MariaDB whose sessions begin with unusual variables."""
+    """A database of a MariaDB with unusual session variables."""
     server = server_of("mariadb")
     with server.database(None) as url:
         engine = sa.create_engine(server.administered(), isolation_level="AUTOCOMMIT")
@@ -113,7 +113,7 @@ def test_unusual_database_settings_do_not_change_responses(kind, make, tmp_path)
     assert {status for status, _ in expected} == {200, 204, 400, 409}
     with make(tmp_path) as url:
         schema_on(url)
-        # Once more: what is there is looked at.
+        # The second call inspects the existing schema.
         schema_on(url)
         with start_on(url, tmp_path) as application:
             assert answers(client_of(application, **EXTENDED), ratio) == expected
@@ -123,7 +123,7 @@ def test_unusual_database_settings_do_not_change_responses(kind, make, tmp_path)
 
 
 def worst(url):
-    """The gravest of what a check finds."""
+    """Return the gravest finding of a check."""
     return max(finding.level for finding in check(DatabaseSettings(url)))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that a database cannot compare or hold: what it finds is what SQLite finds, never a 503."""
+"""Text that a database cannot compare or store: the results are those of SQLite, never a 503."""
 
 import urllib.parse
 import uuid
@@ -164,7 +164,7 @@ PLACES = [
 
 @pytest.fixture(scope="module", params=PLACES)
 def client(request, tmp_path_factory):
-    """A client of a service on another database, whose tables on MariaDB are utf8mb3."""
+    """A client of a service on another database; on MariaDB the tables are utf8mb3."""
     kind, _, charset = request.param.partition(" ")
     server = server_of(kind)
     folder = tmp_path_factory.mktemp("other")
@@ -212,7 +212,7 @@ def test_unstorable_text_is_refused_and_other_writes_match_sqlite(client, sqlite
 
 
 def undo(client, method, path, answer):
-    """Take back what was written."""
+    """Revert the writes."""
     if not answer.is_success:
         return
     if path == "/resource_providers":

@@ -48,7 +48,7 @@ def claim(store, *providers):
 
 
 def knows_all(store, reader):
-    """Compare what a reader knows with what a full load shows."""
+    """Compare a reader's contents with those of a full load."""
     fresh = Reader(store)
     fresh.catch_up()
     assert reader.picture() == fresh.picture()

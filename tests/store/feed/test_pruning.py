@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pruning takes away what is old, piece by piece, and never fails a write that came along."""
+"""Pruning deletes old rows in batches, and never fails a concurrent write."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader that caught up after prunings, restores and torn views knows what a fresh one knows."""
+"""A reader that caught up after prunings, restores and torn views equals a new reader."""
 
 from contextlib import closing
 
@@ -69,7 +69,7 @@ def world(request, tmp_path):
 
 
 def tell(world, story):
-    """Do these steps in order: names of what a world can do, each with two numbers or with zeros."""
+    """Run steps in order: names of actions of a world, each with two numbers or zeros."""
     for happening in story.split(", "):
         name, writer, which = [*happening.split(), "0", "0"][:3]
         getattr(world, name)(int(writer), int(which))

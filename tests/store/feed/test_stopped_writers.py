@@ -34,7 +34,7 @@ print("committed", flush=True)
 
 
 def find_held_shard(store):
-    """Return the shard whose row another session has locked."""
+    """Return the shard with a row that another session has locked."""
     with store.engine.connect() as connection:
         free = connection.exec_driver_sql(
             "SELECT shard FROM treeclaim_feed_shards FOR UPDATE SKIP LOCKED"

@@ -60,7 +60,7 @@ def tables():
 
 
 class Reader:
-    """A reader that follows the feed when told to, as a Replica does."""
+    """A reader that follows the feed on demand, as a Replica does."""
 
     def __init__(self, store):
         self.store = store
@@ -68,7 +68,7 @@ class Reader:
         self.cursor = None
 
     def catch_up(self):
-        """Apply what was committed since the last time; return whether that was a full load."""
+        """Apply the commits since the last call; return whether that was a full load."""
         changes = self.store.changes(self.cursor)
         if changes is None:
             return False
@@ -317,9 +317,9 @@ class World:
         self.stores[writer].housekeeper.prune(long_ago)
 
     def age(self, _writer, _which):
-        """Let so much time pass that all that was told until now is old.
+        """Let so much time pass that all feed rows are old.
 
-        No row is changed: a record's time is also what it says of its provider.
+        No row is changed, because the time of a row is also part of its content.
         """
         self.aged_at = utc_now()
 
@@ -373,18 +373,18 @@ class World:
         return fresh
 
     def read(self, _writer, which):
-        """Let a reader catch up; it must know just what a fresh one knows."""
+        """Let a reader catch up, and compare it with a new reader."""
         self.must_be_current(self.readers[which % READERS])
 
     def read_as_client(self, _writer, _which):
-        """Let the client catch up; it must know just what a fresh one knows."""
+        """Let the client catch up, and compare it with a new client."""
         self.client.catch_up()
         fresh = Client(self.onlooker)
         fresh.catch_up()
         assert self.client.known == fresh.known
 
     def read_torn(self, writer, which):
-        """Let a reader catch up through a torn view; it must know all after the next one; tell of full loads."""
+        """Let a reader catch up through a torn view, compare it after the next view, and report full loads."""
         return self._see_torn(self.readers[which % READERS], writer, which)
 
     def load_torn(self, writer, which):
@@ -410,7 +410,7 @@ class World:
         return is_complete
 
     def must_be_current(self, reader):
-        """Fail if a reader that has caught up differs from a fresh one; tell of full loads."""
+        """Fail if a reader that has caught up differs from a new reader; report full loads."""
         complete = reader.catch_up()
         fresh = self.load()
         assert reader.picture() == picture_of(fresh)

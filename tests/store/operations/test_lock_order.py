@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that writes allocations locks consumers first, then holds, then providers (contract page 100).
+"""Every write of allocations locks consumers first, then holds, then providers (contract page 100).
 
-A draw learns only from its consumer's row which holds it concerns. So whoever locks a hold before a
-consumer may wait for a draw that waits for him.
+A draw finds its holds only in the row of its consumer. A write that locked a hold before a consumer could therefore
+deadlock with a draw.
 """
 
 import uuid
@@ -27,7 +27,7 @@ from treeclaim.store.schema import tables
 
 pytestmark = pytest.mark.slow
 
-# The holds come first by their names and ids: in what order they are locked is no accident.
+# The holds sort first by name and id, so the order of locks is no coincidence.
 FIRST, HOLD, SERVER, MIGRATION, HOST = (str(uuid.UUID(int=number)) for number in range(1, 6))
 STOCK = {"VCPU": Inventory(100)}
 PATIENT = 60.0
@@ -103,9 +103,9 @@ def is_locked(store, table, uuid):
 
 
 def locked_while_waiting(store, session):
-    """Return the transactions that wait for a session, and which rows are locked meanwhile.
+    """Return the transactions that wait for a session, and the rows that are locked meanwhile.
 
-    A transaction that waits too long is rolled back and run again: what was seen in between says nothing.
+    A transaction that waits too long is rolled back and retried; observations in between are discarded.
     """
     end = monotonic() + PATIENT
     while monotonic() < end:

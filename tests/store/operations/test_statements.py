@@ -33,7 +33,7 @@ SELECT uuid, 999, 0, 1 FROM consumers WHERE length(uuid) < 36;
 INSERT INTO treeclaim_feed (shard, position, previous, kind, object_id, created_at, format)
 SELECT MOD(number, 8), -number, 0, 'provider', 999, now(), 1 FROM generate_series(1, {MANY}) number
 """
-"""Rows that other programs have written on PostgreSQL; the rows of the feed are older than what readers know."""
+"""Rows as other programs write them on PostgreSQL; the feed rows are older than the readers' cursors."""
 
 PLANNED = ("allocations", "consumers", "inventories", "resource_providers", "treeclaim_feed")
 
@@ -71,7 +71,7 @@ def test_each_transaction_sets_its_own_isolation_level(store):
 
 @ON_MARIADB
 def test_claim_finds_names_under_any_collation(store, hosts):
-    """Tables that later releases of Placement added have what was the server's default by then."""
+    """Tables of later Placement releases have the default of the server at that time."""
     with store.engine.begin() as connection:
         for table, collation in (("consumer_types", "unicode_ci"), ("projects", "general_ci")):
             connection.exec_driver_sql(
@@ -84,9 +84,9 @@ def test_claim_finds_names_under_any_collation(store, hosts):
 
 
 def rows_read_whole(store):
-    """The rows that PostgreSQL has read by scans of whole tables, by table.
+    """Return the number of rows that PostgreSQL read by sequential scans, by table.
 
-    A server process tells them at its end.
+    A server process reports them at its end.
     """
     other_backends = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
@@ -112,8 +112,8 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
 
         def claim_and_follow(host):
             cursor = other_store.changes(None).cursor
-            # The driver prepares what it has sent five times, and the server keeps a plan then that
-            # it has made five times.
+            # The driver prepares a statement after five executions, and the server caches a generic plan
+            # after five more.
             for _ in range(12):
                 claims = [make_claim(str(uuid.uuid4()), {host: 1}) for _ in range(16)]
                 requests = [ClaimRequest([claim]) for claim in claims]

@@ -33,7 +33,7 @@ def at_once(*actions):
 
 
 def test_invalid_claims_do_not_fail_other_claims(store):
-    """Claims that the database itself refuses, or that name what is not there."""
+    """Claims that the database refuses, or that name missing objects."""
     host = create_host(store, 1000)
 
     def good():

@@ -130,7 +130,7 @@ def test_fault_in_a_leader_is_the_leaders_alone(database):
     with pytest.raises(RuntimeError):
         leader.result(PATIENT)
     assert sorted(database.committed) == [["b"], ["c"], ["first"]]
-    # Nobody is left without a leader.
+    # Every group has a leader.
     database.fail = None
     database.submit("f")
     assert database.committed[-1] == ["f"]

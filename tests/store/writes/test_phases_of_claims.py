@@ -30,7 +30,7 @@ HOST = str(uuid.uuid4())
 
 
 class Cloud:
-    """A service with one host, and what it tells of its phases."""
+    """A service with one host, and its metrics of phases."""
 
     def __init__(self, services, application):
         self.store = services.store

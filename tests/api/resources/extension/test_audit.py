@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repairs whose time ends, and repairs while providers are created; `gabbits/audit.yaml` has all other rules of audits."""
+"""Repairs at their deadline, and repairs while providers are created; `gabbits/audit.yaml` has the other rules."""
 
 import itertools
 import time

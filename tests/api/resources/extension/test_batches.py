@@ -63,7 +63,7 @@ def amounts(**fields):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_read_edit_and_apply_round_trips(cloud, seed):
-    """For random worlds and random edits: reading, editing and applying gives what was meant."""
+    """For random worlds and random edits: reading, editing and applying gives the edited world."""
     choice = random.Random(seed)
     cloud.random = choice
     cloud.fill(trees=3, consumers=0)

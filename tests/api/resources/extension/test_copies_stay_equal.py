@@ -78,9 +78,9 @@ def read_fully(url, trees):
 
 
 def write(url, seed, steps):
-    """Make random writes; return how many were acknowledged.
+    """Send random writes; return the number of acknowledged writes.
 
-    What is refused, or meets a server that is away, is left.
+    Refused writes, and writes to an absent server, are skipped.
     """
     choice, done = random.Random(seed), 0
     with httpx.Client(base_url=url, headers=HEADERS, timeout=SECONDS) as http:
@@ -134,7 +134,7 @@ def change_all(url):
 
 @contextmanager
 def pruned_all_along(url):
-    """Prune what is older than a few seconds, again and again."""
+    """Keep pruning rows that are older than a few seconds."""
     over = threading.Event()
     store = Store(DatabaseSettings(url))
 

@@ -16,7 +16,7 @@ from treeclaim.server.http.table import Phase
 PATH = "/treeclaim/changes"
 EVENTS = {"accept": "text/event-stream"}
 SECONDS = 60
-"""How long a test waits for what comes within a second, on a machine that is busy."""
+"""Seconds that a test waits, on a busy machine, for an event that is due within a second."""
 
 
 class Event:
@@ -34,7 +34,7 @@ class Event:
 
     @property
     def is_comment(self):
-        """Whether it has nothing to tell: clients take note of an id, and no more."""
+        """Whether the event has no data: clients only store its id."""
         return self.data is None
 
 
@@ -76,10 +76,10 @@ class Place:
 
     @contextmanager
     def stream(self, headers=None, *, comments=False, **parameters):
-        """The events of a stream.
+        """Yield the events of a stream.
 
-        A comment comes whenever nothing else has for a while, which on a machine that stands still
-        is before any event: only who asks for comments gets them.
+        The server sends a comment after a while without events. A stalled machine receives one before any event, so
+        comments are skipped unless requested.
         """
         wanted = EVENTS | (headers or {})
         with self.http.stream("GET", PATH, params=parameters, headers=wanted) as response:

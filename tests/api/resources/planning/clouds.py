@@ -33,7 +33,7 @@ def applied(client, *entries):
 
 
 def instance(client, consumer, at, amount):
-    """Write an instance that knows what it needs."""
+    """Write an instance with its request."""
     allocations = {uuid_of(at): {"resources": {"VCPU": amount}}}
     body = claim_of(allocations, request=[f"resources=VCPU:{amount}"])
     answer = client.put(f"/allocations/{uuid_of(consumer)}", json=body)

@@ -29,11 +29,11 @@ cases:
   - [{uuid: <slices>, inventories: {CUSTOM_WHOLE: {total: 1}}}]
   # One that others consume that stay goes with one of these.
   - [{uuid: <slices>, inventories: {CUSTOM_LEFT: {total: 1}}}, {uuid: <kinds>, inventories: {CUSTOM_B: {total: 4}}}]
-  # Providers move away from what they consume, within the tree, and along with a provider above both.
+  # Providers move away from the provider that they consume, within the tree, and with a common ancestor.
   - [{uuid: <kinds>, parent_provider_uuid: null}]
   - [{uuid: <more>, parent_provider_uuid: <above>}]
   - [{uuid: <c>, traits: []}, {uuid: <above>, parent_provider_uuid: <b>}]
-  # What is consumed is to consume, what consumes is to be consumed, and a provider is to consume its own.
+  # A consumed provider consumes, a consuming provider is consumed, and a provider consumes its own inventory.
   - [{uuid: <slices>, inventories: {CUSTOM_SLICE: *more}}]
   - - uuid: <c>
       inventories: {CUSTOM_N: {total: 1, consumes: [{provider: <kinds>, resource_class: CUSTOM_A, amount: 1}]}}

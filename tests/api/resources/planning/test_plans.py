@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans whose time is over, and plans at the same time (contract page 101, sections 4 and 5)."""
+"""Plans at their deadline, and concurrent plans (contract page 101, sections 4 and 5)."""
 
 import os
 import threading

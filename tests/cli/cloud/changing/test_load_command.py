@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim load` against a running service: what a file leaves out, what it empties, the diff."""
+"""`treeclaim load` against a running service: omitted members, empty members, the diff."""
 
 import re
 import signal
@@ -17,10 +17,10 @@ from treeclaim.client.session import BATCH
 
 
 def interrupted(process):
-    """The output of a process after Ctrl-C, which is pressed again if the first came too early.
+    """Return the output of a process after Ctrl-C, which is repeated if the first signal came too early.
 
-    Python looks at signals between its steps. What comes after the last look and before a system
-    call that waits is seen when that call returns, or when another signal breaks it off.
+    Python checks for signals between bytecodes. A signal between the last check and a blocking system call is handled
+    when the call returns, or when another signal interrupts it.
     """
     process.send_signal(signal.SIGINT)
     try:

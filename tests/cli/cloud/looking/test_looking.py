@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tree`, `show`, `usage`, `edit`, `explain` and `candidates`: what they show, with few requests."""
+"""`tree`, `show`, `usage`, `edit`, `explain` and `candidates`: their output, with few requests."""
 
 import re
 import stat

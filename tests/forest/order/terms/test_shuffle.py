@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shuffle` is a number of one tree: of several, that whose root has the smallest uuid."""
+"""`shuffle` draws a number for one tree: of several trees, the tree with the smallest root uuid."""
 
 import itertools
 from dataclasses import replace

@@ -49,10 +49,10 @@ def _several_pieces(monkeypatch):
 
 
 def write(store, seed):
-    """Write trees of all shapes, old rows among them, and what has no provider."""
+    """Write trees of all shapes, old rows, and rows without a provider."""
     dice = random.Random(seed)
     ids = sorted(dice.sample(range(1, 400), 40))
-    # SQLite looks at foreign keys where the service's own connections ask for it.
+    # SQLite checks foreign keys only on the service's connections.
     # The name of the server's encoding does not describe the text.
     url = store.engine.url
     utf8 = {"client_encoding": "UTF8"} if url.get_backend_name() == "postgresql" else {}
@@ -91,7 +91,7 @@ def write(store, seed):
 
 
 def provider(number, ids, dice):
-    """A row: some parents are not there, some roots are not told."""
+    """A row; some parents do not exist, and some roots are missing."""
     parent = dice.choice([None, None, 999, *(earlier for earlier in ids if earlier < number)])
     return {
         "id": number,
@@ -142,7 +142,7 @@ def typed(records):
 
 
 def columns_of(forest):
-    """Return what a search reads of the living providers, whatever their rows are."""
+    """Return the data of the existing providers that a search reads, in spite of odd rows."""
     rows = forest.living_rows.tolist()
     uuids = {row: forest.uuid_of(row) for row in rows}
 
