@@ -120,9 +120,9 @@ def _find_database_fault(store: Store) -> str | None:
         return str(error)
     except StoreUnavailableError as error:
         # Only the log gets the message of the database, because this listener requires no token.
-        store.outages.failed(str(error), error.cause)
+        store.outages.record_failure(str(error), error.cause)
         return str(error)
-    store.outages.answered()
+    store.outages.record_success()
     return None
 
 

@@ -129,10 +129,10 @@ class Store:
                 floor = self.cursor()
             except TRANSACTION_FAILURES as error:
                 if is_repeated or classify_failure(error) not in _PASSING:
-                    raise self.outages.client_error(error) from error
+                    raise self.outages.make_client_error(error) from error
                 is_repeated = True
             else:
-                self.outages.answered()
+                self.outages.record_success()
                 return result
 
     def now(self) -> datetime:
@@ -203,8 +203,8 @@ class Store:
         try:
             result = self._writer.run(deadline, stages, operation)
         except TRANSACTION_FAILURES as error:
-            raise self.outages.client_error(error) from error
-        self.outages.answered()
+            raise self.outages.make_client_error(error) from error
+        self.outages.record_success()
         return result
 
     def replace_allocations(self, claims: Sequence[ConsumerClaim]) -> None:
@@ -252,7 +252,7 @@ class Store:
         if refusals is None:
             return [NotWrittenError() for _ in claims]
         if None in refusals:
-            self.outages.answered()
+            self.outages.record_success()
         return refusals
 
     def delete_allocations(self, consumer_uuid: str) -> None:
@@ -280,7 +280,7 @@ class Store:
     def _submit(self, request: ClaimRequest) -> None:
         try:
             self._groups.submit(request, self._deadline())
-            self.outages.answered()
+            self.outages.record_success()
         finally:
             metrics.observe_stages(metrics.CLAIM_SECONDS, request.stages)
 
@@ -302,7 +302,7 @@ class Store:
             refusals = error.refusals
         except TRANSACTION_FAILURES as error:
             if classify_failure(error) in _SHARED_FAILURES:
-                refusals = [self.outages.client_error(error) for _ in requests]
+                refusals = [self.outages.make_client_error(error) for _ in requests]
         except TreeclaimError:
             pass
         for stages in followers:

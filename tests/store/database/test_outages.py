@@ -10,6 +10,6 @@ def test_alternating_failures_log_two_lines(caplog):
     caplog.set_level(logging.WARNING, logger=failures.__name__)
     outages = failures.Outages()
     for _ in range(100):
-        outages.failed(failures.Failure.SILENT.value, "cause")
-        outages.answered()
+        outages.record_failure(failures.Failure.SILENT.value, "cause")
+        outages.record_success()
     assert len(caplog.records) == 2

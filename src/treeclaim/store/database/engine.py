@@ -19,7 +19,7 @@ from treeclaim.store.database.failures import (
     describe_cause,
     invalidate_unfit,
     is_refusal,
-    unavailable,
+    make_unavailable_error,
 )
 from treeclaim.store.database.incomparable_text import replace_incomparable_text
 from treeclaim.store.database.systems import KINDS, DatabaseSettings, get_system
@@ -120,7 +120,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
             if is_refusal(error.orig):
                 raise StoreUnavailableError(REFUSED, cause=describe_cause(error)) from error
             if not get_system(engine).is_server or attempt == attempts:
-                raise unavailable(error) from error
+                raise make_unavailable_error(error) from error
             _LOG.warning(
                 "The database cannot be reached, next attempt in %s s: %s",
                 pause,

@@ -161,7 +161,7 @@ def is_refusal(error: BaseException | None) -> bool:
     return "FATAL" in text and any(part in text for part in _REFUSED_POSTGRESQL)
 
 
-def unavailable(error: SQLAlchemyError) -> StoreUnavailableError:
+def make_unavailable_error(error: SQLAlchemyError) -> StoreUnavailableError:
     """Return the error for clients, with the driver's text as its cause for operators."""
     return StoreUnavailableError(classify_failure(error).value, cause=describe_cause(error))
 
@@ -197,7 +197,7 @@ class Outages:
         self._failures: Counter[str] = Counter()
         self._outage: tuple[str, float] | None = None
 
-    def failed(self, text: str, cause: str) -> None:
+    def record_failure(self, text: str, cause: str) -> None:
         """Count a failure; log it unless another one with this text was logged lately.
 
         Args:
@@ -215,7 +215,7 @@ class Outages:
                 self._outage = (text, now)
         _LOG.warning("The database failed (%d x): %s (%s)", failures, text, cause)
 
-    def answered(self) -> None:
+    def record_success(self) -> None:
         """Record a success; log it if it ends a logged outage."""
         if self._outage is None:
             return
@@ -228,15 +228,15 @@ class Outages:
         seconds = monotonic() - began
         _LOG.warning("The database answers again after %.0f s (%d x: %s)", seconds, failures, text)
 
-    def client_error(self, error: TransactionFailure) -> TreeclaimError:
+    def make_client_error(self, error: TransactionFailure) -> TreeclaimError:
         """Count the failure of a transaction, and return the error for its client."""
         failure = classify_failure(error)
         if failure is Failure.REFUSED_VALUE:
             return InvalidValueError(failure.value)
-        return self.unavailable(failure, describe_cause(error))
+        return self.make_unavailable_error(failure, describe_cause(error))
 
-    def unavailable(self, failure: Failure, cause: str) -> StoreUnavailableError:
-        """Count a failure as `failed` does, and return the error for its client."""
+    def make_unavailable_error(self, failure: Failure, cause: str) -> StoreUnavailableError:
+        """Count a failure as `record_failure` does, and return the error for its client."""
         metrics.UNAVAILABLE.inc()
-        self.failed(failure.value, cause)
+        self.record_failure(failure.value, cause)
         return StoreUnavailableError(failure.value, cause=cause)

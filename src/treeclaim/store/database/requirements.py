@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.engine import connected, with_driver
-from treeclaim.store.database.failures import unavailable
+from treeclaim.store.database.failures import make_unavailable_error
 from treeclaim.store.database.systems import DatabaseSettings
 
 POOLER_ADVICE = (
@@ -53,7 +53,7 @@ def require_usable_server(engine: Engine, settings: DatabaseSettings) -> None:
         if refusal is None and has_shared_sessions(settings):
             refusal = f"{SHARED_SESSIONS}. {POOLER_ADVICE}"
     except SQLAlchemyError as error:
-        raise unavailable(error) from error
+        raise make_unavailable_error(error) from error
     if refusal is not None:
         raise StoreUnavailableError(refusal)
 

@@ -73,7 +73,9 @@ class Probe:
                 # A retry after silence would wait as long again.
                 if is_silent or is_repeated:
                     failure = Failure.SILENT if is_silent else Failure.LOST
-                    raise self._outages.unavailable(failure, describe_cause(error)) from error
+                    raise self._outages.make_unavailable_error(
+                        failure, describe_cause(error)
+                    ) from error
                 is_repeated = True
 
     def _query(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
@@ -85,7 +87,7 @@ class Probe:
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(sql, parameters)
             rows = list(cursor.fetchall())
-        self._outages.answered()
+        self._outages.record_success()
         return rows
 
     def _drop(self) -> None:

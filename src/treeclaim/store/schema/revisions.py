@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store.database.engine import connected
-from treeclaim.store.database.failures import Failure, classify_failure, unavailable
+from treeclaim.store.database.failures import Failure, classify_failure, make_unavailable_error
 from treeclaim.store.database.systems import extend_timeouts, get_system
 from treeclaim.store.schema.tables import (
     OWN_REVISION,
@@ -56,7 +56,7 @@ def sync(engine: Engine) -> None:
                 _create_own_tables(connection)
             connection.commit()
     except SQLAlchemyError as error:
-        raise unavailable(error) from error
+        raise make_unavailable_error(error) from error
 
 
 def require_ready(engine: Engine) -> None:
@@ -77,7 +77,7 @@ def require_ready(engine: Engine) -> None:
             _require_known(revision)
             _require_own(connection)
     except SQLAlchemyError as error:
-        raise unavailable(error) from error
+        raise make_unavailable_error(error) from error
 
 
 def version(connection: Connection) -> str | None:
