@@ -38,20 +38,20 @@ def execute(store, statement, values):
 
 
 def test_statement_takes_lists_of_any_length(place, monkeypatch):
-    ready = CompiledStatement.ready
+    bind = CompiledStatement.bind
     sent = {}
 
     def record(statement, dialect, values):
         if lists := lists_among(values):
             sent.setdefault((statement, *lists), values)
-        return ready(statement, dialect, values)
+        return bind(statement, dialect, values)
 
     executed = set()
     for world in WORLDS.values():
         for script in world.scripts.values():
             place.fill(place.script(world))
             with monkeypatch.context() as patch:
-                patch.setattr(CompiledStatement, "ready", record)
+                patch.setattr(CompiledStatement, "bind", record)
                 script.run(SimpleNamespace(store=place.store, read=lambda: None))
             for key in sent.keys() - executed:
                 compare_lengths(place.store, key[0], sent[key])
