@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from oslo_log.formatters import ContextFormatter
 
 from treeclaim import config, helper_threads
-from treeclaim.api.middleware.layers import _target
+from treeclaim.api.middleware.layers import _quote_target
 from treeclaim.log_lines import OneLine, RequestRecord, _clean
 from treeclaim.log_queue import QUEUE_BYTES, LogQueue, QueuedHandler, RawStream
 from treeclaim.model.names import one_line
@@ -88,7 +88,7 @@ def test_ordinary_text_is_logged_unchanged():
 
 @given(BYTES, BYTES, BYTES)
 def test_logged_url_is_one_reversible_word(prefix, path, query):
-    written = _target({"SCRIPT_NAME": prefix, "PATH_INFO": path, "QUERY_STRING": query})
+    written = _quote_target({"SCRIPT_NAME": prefix, "PATH_INFO": path, "QUERY_STRING": query})
     assert re.fullmatch(r"[!#-~]*", written)
     assert unquote_to_bytes(written.split("?")[0]).decode("latin-1") == prefix + path
 

@@ -8,7 +8,7 @@ parameters of a query and the parts of a provider.
 import json
 
 from tests.paths import ROOT
-from treeclaim.api.description.openapi import description
+from treeclaim.api.description.openapi import build_description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.parts import LISTED_PARTS
@@ -37,7 +37,7 @@ _PARAMETERS = """\
 
 def openapi() -> str:
     """Return the text of the description of the API."""
-    return f"{json.dumps(description(OPERATIONS), indent=1)}\n"
+    return f"{json.dumps(build_description(OPERATIONS), indent=1)}\n"
 
 
 def parameters() -> str:

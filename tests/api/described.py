@@ -4,7 +4,7 @@
 import json
 import re
 
-from treeclaim.api.description.openapi import description
+from treeclaim.api.description.openapi import build_description
 from treeclaim.api.routes import OPERATIONS
 
 HOST = "10000000-0000-4000-8000-000000000001"
@@ -38,7 +38,7 @@ FORMS = {
 }
 """Values of parameters that contain a number."""
 
-DOCUMENT = description(OPERATIONS)
+DOCUMENT = build_description(OPERATIONS)
 DESCRIBED = DOCUMENT["paths"]
 
 

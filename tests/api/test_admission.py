@@ -22,7 +22,7 @@ def occupied(gate, kind, count, fails=None):
 
     def stay():
         try:
-            with gate.admitted(kind):
+            with gate.admit(kind):
                 inside.append(1)
                 may_end.wait(60)
                 if fails is not None:
@@ -50,14 +50,14 @@ def test_hanging_writes_leave_threads_for_other_requests(threads, monkeypatch):
     with occupied(gate, WaitKind.WRITE, writes):
         # All threads that are left come with writes; within moments they are free again.
         for _ in range(3):
-            with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
+            with pytest.raises(OverloadedError), gate.admit(WaitKind.WRITE):
                 pass
         with occupied(gate, WaitKind.READ, threads - 1 - writes):
-            with pytest.raises(OverloadedError), gate.admitted(WaitKind.READ):
+            with pytest.raises(OverloadedError), gate.admit(WaitKind.READ):
                 pass
-            with gate.admitted(WaitKind.FREE):
+            with gate.admit(WaitKind.FREE):
                 pass
-    with gate.admitted(WaitKind.WRITE), gate.admitted(WaitKind.READ):
+    with gate.admit(WaitKind.WRITE), gate.admit(WaitKind.READ):
         pass
 
 
@@ -68,7 +68,7 @@ def test_steady_crowd_is_served_completely(threads):
     gate = Admission(threads)
 
     def write(number):
-        with gate.admitted(WaitKind.WRITE):
+        with gate.admit(WaitKind.WRITE):
             time.sleep(0.02)
         return number
 
@@ -86,7 +86,7 @@ def test_failures_do_not_count_as_progress():
             pytest.raises(OverloadedError),
         ):
             patch.setattr(admission, "STALLED_AFTER", seconds)
-            with gate.admitted(WaitKind.WRITE):
+            with gate.admit(WaitKind.WRITE):
                 pass
 
 
@@ -97,7 +97,7 @@ def test_request_of_a_disconnected_client_does_not_wait(monkeypatch):
     with (
         occupied(gate, WaitKind.WRITE, 1),
         pytest.raises(OverloadedError),
-        gate.admitted(WaitKind.READ, lambda: True),
+        gate.admit(WaitKind.READ, lambda: True),
     ):
         pass
 

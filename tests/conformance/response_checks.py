@@ -25,22 +25,22 @@ import jsonschema_rs
 from gabbi.handlers import base
 
 from tests.conformance import promises
-from treeclaim.api.description.openapi import description
+from treeclaim.api.description.openapi import build_description
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.routes import OPERATIONS, find
+from treeclaim.api.routes import OPERATIONS, find_route
 from treeclaim.model.microversions import MAXIMUM, NEWEST
 
 UNDEFINED = "placement.undefined_code"
 _JSON = "application/json"
 
-_DOCUMENT: Any = description(OPERATIONS)
+_DOCUMENT: Any = build_description(OPERATIONS)
 _DESCRIBED_AT = (NEWEST.header, MAXIMUM.header)
 """Versions of the operations that the description is true of; an operation of the extension exists at the first."""
 
 
 def find_faults(answer: promises.Answer, sent: Any) -> list[str]:
     """Return the violations of the API description by an answer and by its request body."""
-    route = find(answer.path)
+    route = find_route(answer.path)
     if route is None or answer.method not in route.operations:
         return []
     operation = route.operations[answer.method]

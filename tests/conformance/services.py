@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from gabbi.fixture import GabbiFixture
 
 from treeclaim.api.admission import WaitKind
-from treeclaim.api.routes import OPERATIONS, find
+from treeclaim.api.routes import OPERATIONS, find_route
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Response = tuple[str, list[tuple[str, str]], bytes]
@@ -87,7 +87,7 @@ def respond_without_forest(environ: dict[str, Any], application: Application) ->
 
     The Forest may be far behind, or busy: such a write would wait for all that others have committed.
     """
-    route = find(environ["PATH_INFO"])
+    route = find_route(environ["PATH_INFO"])
     operation = route and route.operations.get(environ["REQUEST_METHOD"])
     _FOREST.used = False
     response = respond(environ, application)

@@ -54,9 +54,7 @@ class Admission:
         }
 
     @contextmanager
-    def admitted(
-        self, kind: WaitKind, is_gone: Callable[[], bool] | None = None
-    ) -> Iterator[None]:
+    def admit(self, kind: WaitKind, is_gone: Callable[[], bool] | None = None) -> Iterator[None]:
         """Admit a request for the duration of a block.
 
         Raises:

@@ -9,7 +9,7 @@ import falcon
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from treeclaim.api.admission import Admission
-from treeclaim.api.description.openapi import description
+from treeclaim.api.description.openapi import build_description
 from treeclaim.api.middleware.authentication import (
     BasicAuthentication,
     KeystoneAuthentication,
@@ -111,7 +111,7 @@ def create_services(
 @cache
 def _openapi_document() -> bytes:
     # As objects, the document needs seven times as much memory.
-    return json_bytes(description(OPERATIONS))
+    return json_bytes(build_description(OPERATIONS))
 
 
 def create_application(services: Services, configuration: Configuration) -> "WSGIApplication":

@@ -17,12 +17,12 @@ from treeclaim.api.protocol.callers import (
     read_request_id,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.errors.documents import add_details, batch_error, error_body
+from treeclaim.api.protocol.errors.documents import add_details, batch_error, render_error
 from treeclaim.api.protocol.negotiation import JSON, best_match
 from treeclaim.api.protocol.operations import Call, Operation, Reply
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, PIECES_KEY, Services
 from treeclaim.api.protocol.request.validation import parse_query_string
-from treeclaim.api.protocol.texts import http_date, json_bytes, now, safe_address
+from treeclaim.api.protocol.texts import format_http_date, json_bytes, now, safe_address
 from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.batch import BatchRefusedError
@@ -60,7 +60,7 @@ class Pipeline:
             response.set_header(VERSION_HEADER, version.header)
             response.append_header("Vary", VERSION_HEADER.lower())
             operation, call = self._call(request, version)
-            with self._services.admission.admitted(operation.kind, call.client_gone):
+            with self._services.admission.admit(operation.kind, call.client_gone):
                 reply = Reply.of(operation.handler(call))
             _write_reply(reply, operation, call, response)
         except ApiError as error:
@@ -98,7 +98,7 @@ class Pipeline:
     def _call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
         """Pass a request through the stages before its handler."""
         _require_sane_content(request)
-        route = routes.find(request.path)
+        route = routes.find_route(request.path)
         if route is None or (route.needs_opt_in and not version.is_extended):
             raise _unknown_path(request.path, version)
         operation = route.operations.get(request.method)
@@ -210,7 +210,7 @@ def _write_reply(
     if reply.location is not None:
         response.set_header("Location", safe_address(f"{call.request.prefix}{reply.location}"))
     if modified_at is not None and call.version.has(Feature.CACHE_HEADERS):
-        response.set_header("Last-Modified", http_date(modified_at))
+        response.set_header("Last-Modified", format_http_date(modified_at))
         response.set_header("Cache-Control", "no-cache")
     if reply.body is None:
         response.text = None
@@ -234,7 +234,7 @@ def _write_error(
     request: falcon.Request,
     response: falcon.Response,
 ) -> None:
-    response.content_type, body = error_body(
+    response.content_type, body = render_error(
         error,
         accept=request.get_header("Accept"),
         version=version,

@@ -32,11 +32,11 @@ _Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation],
 """Paths by their first segment and their number of slashes: no variable contains a slash."""
 
 
-def _key_of(path: str) -> tuple[str, int]:
+def _make_key(path: str) -> tuple[str, int]:
     return path.split("/", 2)[1] if path.startswith("/") else "", path.count("/")
 
 
-def _table() -> _Table:
+def _build_table() -> _Table:
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, {})[operation.method] = operation
@@ -45,17 +45,17 @@ def _table() -> _Table:
         opt_in = all(operation.needs_opt_in for operation in operations.values())
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path))
         entry = (re.compile(pattern, re.DOTALL), operations, opt_in)
-        table.setdefault(_key_of(path), []).append(entry)
+        table.setdefault(_make_key(path), []).append(entry)
     return table
 
 
-_ROUTES = _table()
+_ROUTES = _build_table()
 
 
-def find(path: str) -> Route | None:
+def find_route(path: str) -> Route | None:
     """Find the operations of a path; a trailing slash matters (contract page 00, section 1)."""
     path = path or "/"
-    for pattern, operations, needs_opt_in in _ROUTES.get(_key_of(path), ()):
+    for pattern, operations, needs_opt_in in _ROUTES.get(_make_key(path), ()):
         match = pattern.fullmatch(path)
         if match is not None:
             return Route(operations, match.groupdict(), needs_opt_in)

@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
 from tests.paths import ROOT
 from tests.service import HEADERS, client_of, make_application
 from tools import generated
-from treeclaim.api.description.openapi import description
+from treeclaim.api.description.openapi import build_description
 from treeclaim.api.protocol.request.schemas import QUERY
 from treeclaim.api.routes import OPERATIONS
 
@@ -142,7 +142,7 @@ schemathesis.openapi.format(
 # Therefore one process generates all requests.
 AT_THE_EDGES = "TREECLAIM_TESTS_AT_THE_EDGES"
 
-schema = schemathesis.openapi.from_dict(json.loads(json.dumps(description(OPERATIONS))))
+schema = schemathesis.openapi.from_dict(json.loads(json.dumps(build_description(OPERATIONS))))
 schema.app = _call
 schema.config.phases.coverage.enabled = AT_THE_EDGES in os.environ
 schema.config.phases.examples.enabled = AT_THE_EDGES not in os.environ

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.raw import send
 from tests.service import make_application
-from treeclaim.api.protocol.callers import policy_credentials, read_identity
+from treeclaim.api.protocol.callers import make_policy_credentials, read_identity
 from treeclaim.model.errors import PolicyFileError
 
 pytestmark = pytest.mark.usefixtures("checking_at_once")
@@ -156,7 +156,7 @@ def test_unused_rule_is_reported(path, caplog):
 def test_credentials_have_the_keys_of_oslo_context():
     from oslo_context.context import RequestContext
 
-    credentials = policy_credentials(read_identity({"HTTP_X_USER_ID": "u"}).values)
+    credentials = make_policy_credentials(read_identity({"HTTP_X_USER_ID": "u"}).values)
     assert set(credentials) == set(RequestContext(overwrite=False).to_policy_values())
     assert credentials["is_admin_project"] is True
 

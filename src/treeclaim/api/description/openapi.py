@@ -102,7 +102,7 @@ _OF_VERSIONS = (
 )
 
 
-def description(operations: Iterable[Operation]) -> dict[str, Any]:
+def build_description(operations: Iterable[Operation]) -> dict[str, Any]:
     """Return the OpenAPI document of operations."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:

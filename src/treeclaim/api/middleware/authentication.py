@@ -21,7 +21,7 @@ from treeclaim.api.protocol.callers import (
     read_request_id,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.errors.documents import render_error
 from treeclaim.api.protocol.followed_files import FollowedFiles
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.config import Configuration, ConfigurationError
@@ -142,7 +142,7 @@ class BasicAuthentication:
             return None
         key = (entry, sha256(password).digest())
         if self._verified.find(key) is None:
-            with self._admission.admitted(WaitKind.LOOKUP):
+            with self._admission.admit(WaitKind.LOOKUP):
                 if not _is_right(entry, password):
                     return None
             self._verified.keep(key, _Verified())
@@ -253,7 +253,7 @@ def _refuse(
 ) -> Iterable[bytes]:
     # JSON, as no media type is negotiated yet.
     request_id = read_request_id(environment)
-    _, body = error_body(error, accept=JSON, version=None, request_id=request_id)
+    _, body = render_error(error, accept=JSON, version=None, request_id=request_id)
     headers = [("Content-Type", JSON), ("Content-Length", str(len(body)))]
     start_response(
         f"{error.status.value} {error.status.phrase}", [*headers, *error.headers.items()]

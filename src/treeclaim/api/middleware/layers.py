@@ -20,7 +20,7 @@ from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers import (
     GLOBAL_REQUEST_ID,
-    HEADER,
+    REQUEST_ID_HEADER,
     assign_request_id,
     log_fields,
     read_request_id,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s time: %.6f'
 
-_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
+_NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 _IN_PATHS = "/:@!$&'()*+,;=-._~"
 
@@ -49,7 +49,7 @@ _IN_QUERIES = _IN_PATHS + "?%"
 _LONGEST_TARGET = 4_096
 """Most characters of path and query in a log line: a client may send 64 KiB."""
 
-_REMEMBERED = 4_096
+_MOST_SERIES = 4_096
 """Cached series: some fifty operations have up to twenty statuses each."""
 
 _PIECE = 16 * 1024
@@ -81,7 +81,7 @@ class RequestLayer:
             seconds = perf_counter() - begin
             # A failure of metrics or logs must not fail the request.
             run_guarded("request log", lambda: _record(environment, code, headers, seconds))
-            common = (_NO_GUESSING, (HEADER, request_id))
+            common = (_NO_SNIFFING, (REQUEST_ID_HEADER, request_id))
             return start_response(status, [*headers, *common], exc_info)
 
         return self._application(environment, start)
@@ -97,13 +97,13 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
     operation = environment.get(OPERATION_KEY)
     # Unknown paths share a series, as callers could send any number of them.
     method, path = ("-", "-") if operation is None else (operation.method, operation.path)
-    requests, durations = _series(method, path, code)
+    requests, durations = _find_series(method, path, code)
     requests.inc()
     durations.observe(seconds)
 
 
-@lru_cache(_REMEMBERED)
-def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
+@lru_cache(_MOST_SERIES)
+def _find_series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
     """Return the counter and timer of a series; the library's lookup is slow."""
     return (
         metrics.REQUESTS.labels(method, path, code),
@@ -111,17 +111,17 @@ def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
     )
 
 
-def _target(environment: "WSGIEnvironment") -> str:
+def _quote_target(environment: "WSGIEnvironment") -> str:
     # A quote or a space in a path could forge the remainder of the log line.
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
     target = quote(path, _IN_PATHS, "latin-1", "replace")
     query = environment.get("QUERY_STRING")
     if query:
         target += "?" + quote(query, _IN_QUERIES, "latin-1", "replace")
-    return _cut(target)
+    return _shorten(target)
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_TARGET else f"{text[:_LONGEST_TARGET]}..."
 
 
@@ -130,8 +130,8 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
     microversion = str(environment.get(VERSION_KEY, "-"))
     arguments = (
         environment.get("REMOTE_ADDR") or "-",
-        _cut(environment.get("REQUEST_METHOD", "-")),
-        _target(environment),
+        _shorten(environment.get("REQUEST_METHOD", "-")),
+        _quote_target(environment),
         code,
         length,
         microversion,
@@ -163,11 +163,11 @@ class Draining:
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         """Return the answer after the body has been read."""
-        length = _length_of(environment)
+        length = _read_length(environment)
         if length <= 0:
             return self._application(environment, start_response)
         if length > self._most_bytes:
-            return self._application(environment, _closing(start_response))
+            return self._application(environment, _close_after(start_response))
         body = BoundedStream(environment["wsgi.input"], length)
         environment["wsgi.input"] = body
         answer = self._application(environment, start_response)
@@ -179,12 +179,12 @@ class Draining:
         return answer
 
 
-def _length_of(environment: "WSGIEnvironment") -> int:
+def _read_length(environment: "WSGIEnvironment") -> int:
     text = environment.get("CONTENT_LENGTH") or ""
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _closing(start_response: "StartResponse") -> "StartResponse":
+def _close_after(start_response: "StartResponse") -> "StartResponse":
     def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
         return start_response(status, [*headers, ("Connection", "close")], exc_info)
 

@@ -84,7 +84,7 @@ class TokenGuard(auth_token.AuthProtocol):
         data = self._find(key)
         if data is None:
             is_gone = self._request.environment.get(CLIENT_GONE_KEY)
-            with self._admission.admitted(WaitKind.LOOKUP, is_gone):
+            with self._admission.admit(WaitKind.LOOKUP, is_gone):
                 # Another request may have cached it meanwhile.
                 data = self._find(key) or self._look_up(key, token, options)
         return data

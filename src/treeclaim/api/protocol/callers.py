@@ -51,7 +51,7 @@ def _identity(values: Values) -> Identity:
     return Identity(values, context.user_id, context.project_id, context.system_scope)
 
 
-def policy_credentials(values: Values) -> dict[str, Any]:
+def make_policy_credentials(values: Values) -> dict[str, Any]:
     """Return the credentials of an identity for oslo.policy.
 
     They contain all names of oslo.context: a check of a missing name fails, which would satisfy a rule with `not`.
@@ -70,7 +70,7 @@ def _context(values: Values) -> RequestContext:
 
 REQUEST_ID = "treeclaim.request_id"
 GLOBAL_REQUEST_ID = "treeclaim.global_request_id"
-HEADER = "x-openstack-request-id"
+REQUEST_ID_HEADER = "x-openstack-request-id"
 
 _GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}")
 

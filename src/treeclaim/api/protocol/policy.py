@@ -16,7 +16,7 @@ from pathlib import Path
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.callers import Identity, policy_credentials
+from treeclaim.api.protocol.callers import Identity, make_policy_credentials
 from treeclaim.api.protocol.followed_files import FollowedFiles
 from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.model.errors import PolicyFileError
@@ -74,7 +74,7 @@ def _deciding(enforcer: oslo_policy.Enforcer) -> _Decide:
     @cache_short(2_048, _LONGEST_DECIDED)
     def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:
         return bool(
-            enforcer.authorize(rule, dict(target), policy_credentials(caller), do_raise=False)
+            enforcer.authorize(rule, dict(target), make_policy_credentials(caller), do_raise=False)
         )
 
     return decide

@@ -35,7 +35,7 @@ now = time.time
 """Returns the seconds since the epoch."""
 
 
-def http_date(seconds: float) -> str:
+def format_http_date(seconds: float) -> str:
     """Format a time by RFC 1123, in GMT."""
     return _whole_second(int(seconds))
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY
-from treeclaim.api.protocol.texts import http_date, now
+from treeclaim.api.protocol.texts import format_http_date, now
 from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS, SMALL_BYTES, SWEEP_SECONDS
 from treeclaim.server.http.errors import busy, render_refusal
 from treeclaim.server.http.exchange import Exchange
@@ -317,7 +317,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Answer without the application."""
         peer = self._environment.get("REMOTE_ADDR", "-")
         _LOG.info("Refused a request of %s: %s %s", peer, error.status.value, error.detail)
-        self.send_last(render_refusal(error, http_date(now()), self.connection_headers()))
+        self.send_last(render_refusal(error, format_http_date(now()), self.connection_headers()))
 
     def send_part(self, data: bytes) -> None:
         """Send a part of an answer, of which a thread produces more."""

@@ -4,9 +4,9 @@
 import uuid
 from http import HTTPStatus
 
-from treeclaim.api.protocol.callers import HEADER
+from treeclaim.api.protocol.callers import REQUEST_ID_HEADER
 from treeclaim.api.protocol.errors import RETRY_WHEN_BUSY, ApiError
-from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.errors.documents import render_error
 from treeclaim.api.protocol.negotiation import JSON
 
 
@@ -19,8 +19,13 @@ def busy(detail: str = "Too many requests wait.") -> ApiError:
 def render_refusal(error: ApiError, date: str, connection_headers: str) -> bytes:
     """Return the whole answer."""
     request_id = f"req-{uuid.uuid4()}"
-    kind, body = error_body(error, accept=JSON, version=None, request_id=request_id)
-    headers = {"Content-Type": kind, "Content-Length": len(body), HEADER: request_id, "Date": date}
+    kind, body = render_error(error, accept=JSON, version=None, request_id=request_id)
+    headers = {
+        "Content-Type": kind,
+        "Content-Length": len(body),
+        REQUEST_ID_HEADER: request_id,
+        "Date": date,
+    }
     lines = [f"{name}: {value}" for name, value in (headers | error.headers).items()]
     status_line = f"HTTP/1.1 {error.status.value} {error.status.phrase}"
     return "\r\n".join([status_line, *lines, connection_headers, ""]).encode("latin-1") + body

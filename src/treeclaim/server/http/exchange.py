@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations.call import PIECES_KEY
-from treeclaim.api.protocol.texts import http_date, now
+from treeclaim.api.protocol.texts import format_http_date, now
 from treeclaim.api.resources.extension.changes import ADOPT_KEY
 from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
 from treeclaim.server.http.errors import busy
@@ -211,7 +211,7 @@ class Exchange:
             else:
                 self._is_chunked = True
                 lines.append("Transfer-Encoding: chunked")
-        lines.append(f"Date: {http_date(now())}")
+        lines.append(f"Date: {format_http_date(now())}")
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
             raise ValueError("a header of the answer contains a line break")

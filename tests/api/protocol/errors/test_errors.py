@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.errors.documents import render_error
 from treeclaim.model.microversions import MAXIMUM
 
 REQUEST_ID = "req-6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
@@ -20,7 +20,7 @@ TAG = re.compile(r"<[^>]*>")
 
 def document(detail, accept):
     """The body of a refusal."""
-    return error_body(bad_request(detail), accept=accept, version=MAXIMUM, request_id=REQUEST_ID)
+    return render_error(bad_request(detail), accept=accept, version=MAXIMUM, request_id=REQUEST_ID)
 
 
 MARKUP = st.lists(

@@ -55,7 +55,7 @@ _MOST_SUGGESTIONS = 4
 """Faults of a batch with suggestions for unknown names."""
 
 
-def error_body(
+def render_error(
     error: ApiError, *, accept: str | None, version: Version | None, request_id: str
 ) -> tuple[str, bytes]:
     """Return the content type and the body of an error, in the media type that the client accepts.
