@@ -44,13 +44,13 @@ class Admission:
     """Admits requests by kind to the request threads of the server."""
 
     def __init__(self, threads: int) -> None:
-        both = max(threads - 1, 1)
-        self._all = _Class(both)
+        shared = max(threads - 1, 1)
+        self._all = _ThreadShare(shared)
         half = max(threads // 2, 1)
         self._kinds = {
-            WaitKind.WRITE: _Class(half),
-            WaitKind.READ: _Class(both),
-            WaitKind.LOOKUP: _Class(half, threads // 4, LOOKUPS_STALLED_AFTER),
+            WaitKind.WRITE: _ThreadShare(half),
+            WaitKind.READ: _ThreadShare(shared),
+            WaitKind.LOOKUP: _ThreadShare(half, threads // 4, LOOKUPS_STALLED_AFTER),
         }
 
     @contextmanager
@@ -80,12 +80,14 @@ class Admission:
         kind_gate.leave(None)
 
 
-class _Class(Gate):
-    """The threads of one kind of requests; up to `patient` requests wait in their threads while it is stalled."""
+class _ThreadShare(Gate):
+    """The threads of one kind of requests; up to `most_waiting` requests wait in their threads while it is stalled."""
 
-    def __init__(self, most: int, patient: int = 0, stalled_after: float = STALLED_AFTER) -> None:
+    def __init__(
+        self, most: int, most_waiting: int = 0, stalled_after: float = STALLED_AFTER
+    ) -> None:
         super().__init__(most)
-        self._patient = patient
+        self._most_waiting = most_waiting
         self._stalled_after = stalled_after
         self._progress_at = time.monotonic()
         self._is_failing = False
@@ -112,10 +114,10 @@ class _Class(Gate):
             return
 
         def should_stop() -> bool:
-            is_refused = self._is_stalled and self.waiting > self._patient
+            is_refused = self._is_stalled and self.waiting > self._most_waiting
             return is_refused or (is_gone is not None and is_gone())
 
-        is_refused = self._is_stalled and self.waiting >= self._patient
+        is_refused = self._is_stalled and self.waiting >= self._most_waiting
         patience = 0.0 if is_refused else end - time.monotonic()
         if not self.acquire(patience, should_stop):
             raise OverloadedError("service")

@@ -20,7 +20,7 @@ from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy_rules import list_rules
 from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.protocol.policy import Policy
-from treeclaim.api.protocol.texts import json_bytes
+from treeclaim.api.protocol.texts import to_json
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
@@ -111,7 +111,7 @@ def create_services(
 @cache
 def _openapi_document() -> bytes:
     # As objects, the document needs seven times as much memory.
-    return json_bytes(build_description(OPERATIONS))
+    return to_json(build_description(OPERATIONS))
 
 
 def create_application(services: Services, configuration: Configuration) -> "WSGIApplication":

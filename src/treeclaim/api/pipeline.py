@@ -12,18 +12,18 @@ from treeclaim.api import routes
 from treeclaim.api.protocol.callers import (
     GLOBAL_REQUEST_ID,
     IDENTITY_KEY,
-    log_fields,
+    make_log_fields,
     read_identity,
     read_request_id,
 )
-from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.errors.documents import add_details, batch_error, render_error
-from treeclaim.api.protocol.negotiation import JSON, best_match
+from treeclaim.api.protocol.errors import ApiError, bad_request, not_found, to_api_error
+from treeclaim.api.protocol.errors.documents import add_details, make_batch_error, render_error
+from treeclaim.api.protocol.negotiation import JSON, select_media_type
 from treeclaim.api.protocol.operations import Call, Operation, Reply
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, PIECES_KEY, Services
 from treeclaim.api.protocol.request.validation import parse_query_string
-from treeclaim.api.protocol.texts import format_http_date, json_bytes, now, safe_address
-from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
+from treeclaim.api.protocol.texts import encode_address, format_http_date, now, to_json
+from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate_version
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.batch import BatchRefusedError
 from treeclaim.model.microversions import NEWEST, Feature, Version
@@ -55,11 +55,11 @@ class Pipeline:
         request, response = req, resp
         version = operation = call = None
         try:
-            version = negotiate(request.get_header(VERSION_HEADER))
+            version = negotiate_version(request.get_header(VERSION_HEADER))
             request.env[VERSION_KEY] = version
             response.set_header(VERSION_HEADER, version.header)
             response.append_header("Vary", VERSION_HEADER.lower())
-            operation, call = self._call(request, version)
+            operation, call = self._prepare_call(request, version)
             with self._services.admission.admit(operation.kind, call.client_gone):
                 reply = Reply.of(operation.handler(call))
             _write_reply(reply, operation, call, response)
@@ -73,9 +73,9 @@ class Pipeline:
             )
         except TreeclaimError as error:
             if operation is None or call is None:
-                refusal = api_error(error)
+                refusal = to_api_error(error)
             elif isinstance(error, BatchRefusedError):
-                refusal = batch_error(error.problems, call.version, self._services.replica)
+                refusal = make_batch_error(error.problems, call.version, self._services.replica)
             else:
                 refusal = operation.refuse(error, call.arguments)
             refusal = add_details(refusal, error, version, self._services.replica)
@@ -86,7 +86,7 @@ class Pipeline:
                 "request_id": request_id,
                 "global_request_id": request.env.get(GLOBAL_REQUEST_ID),
             }
-            context = {**log_fields(request.env), **ids}
+            context = {**make_log_fields(request.env), **ids}
             _LOG.exception("Unexpected failure", extra={"context": context})
             # The text of the error may contain a traceback, a path or a statement.
             unexpected = ApiError(
@@ -95,12 +95,12 @@ class Pipeline:
             )
             _write_error(unexpected, version, request, response)
 
-    def _call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
+    def _prepare_call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
         """Pass a request through the stages before its handler."""
         _require_sane_content(request)
         route = routes.find_route(request.path)
         if route is None or (route.needs_opt_in and not version.is_extended):
-            raise _unknown_path(request.path, version)
+            raise _make_unknown_path_error(request.path, version)
         operation = route.operations.get(request.method)
         if operation is None:
             detail = f"The method {quote_value(request.method)} is not allowed for this resource."
@@ -135,7 +135,7 @@ def _read_project(request: falcon.Request) -> str | None:
         return None
 
 
-def _unknown_path(path: str, version: Version) -> ApiError:
+def _make_unknown_path_error(path: str, version: Version) -> ApiError:
     """Return a 404, which below `/treeclaim/` names the header that opts in."""
     if version.is_extended or not path.startswith("/treeclaim/"):
         return not_found()
@@ -182,7 +182,7 @@ def _require_version(operation: Operation, version: Version) -> None:
 
 def _require_media_type(request: falcon.Request, operation: Operation, version: Version) -> None:
     offers = operation.offers
-    if operation.checks_accept and best_match(request.get_header("Accept"), offers) is None:
+    if operation.checks_accept and select_media_type(request.get_header("Accept"), offers) is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, f"Only {' and '.join(offers)} is provided")
     if operation.body is None or not operation.reads_body(version):
         return
@@ -194,7 +194,7 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
         )
 
 
-def _path(request: falcon.Request) -> str:
+def _label_path(request: falcon.Request) -> str:
     operation = request.env.get(OPERATION_KEY)
     return "-" if operation is None else str(operation.path)
 
@@ -208,7 +208,7 @@ def _write_reply(
         modified_at = now()
     response.status = status
     if reply.location is not None:
-        response.set_header("Location", safe_address(f"{call.request.prefix}{reply.location}"))
+        response.set_header("Location", encode_address(f"{call.request.prefix}{reply.location}"))
     if modified_at is not None and call.version.has(Feature.CACHE_HEADERS):
         response.set_header("Last-Modified", format_http_date(modified_at))
         response.set_header("Cache-Control", "no-cache")
@@ -219,7 +219,7 @@ def _write_reply(
     response.content_type = reply.content_type
     pieces = reply.body
     if isinstance(pieces, dict):
-        response.data = json_bytes(pieces)
+        response.data = to_json(pieces)
     elif not isinstance(pieces, list):
         response.stream = cast("Any", pieces)
     elif len(pieces) > 1 and call.request.env.get(PIECES_KEY):
@@ -241,7 +241,7 @@ def _write_error(
         request_id=read_request_id(request.env),
     )
     if error.status == HTTPStatus.CONFLICT:
-        metrics.CONFLICTS.labels(_path(request), error.code).inc()
+        metrics.CONFLICTS.labels(_label_path(request), error.code).inc()
     response.status = error.status
     response.data = b"" if request.method == "HEAD" else body
     for name, value in error.headers.items():

@@ -21,7 +21,7 @@ SERVICE = "rule:service_api"
 ADMIN = "rule:admin_api"
 
 
-_BASE = (
+_BASE_RULES = (
     ("service_api", "role:service", "Other services."),
     (
         "admin_or_service_api",
@@ -42,9 +42,9 @@ _BASE = (
 """Rules that replace `admin_api`: name, check and description."""
 
 
-def _base_rules() -> list[oslo_policy.RuleDefault]:
+def _make_base_rules() -> list[oslo_policy.RuleDefault]:
     rules = [oslo_policy.RuleDefault("admin_api", "role:admin", "Administrators.")]
-    for name, check, description in _BASE:
+    for name, check, description in _BASE_RULES:
         was_admin = oslo_policy.DeprecatedRule(
             name=ADMIN,
             check_str="role:admin",
@@ -61,32 +61,32 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
     for operation in OPERATIONS:
         if operation.policy is not None:
             operations.setdefault(operation.policy, []).append(operation)
-    documented = [
+    operation_rules = [
         oslo_policy.DocumentedRuleDefault(
             name=name,
-            check_str=_DEFAULTS.get(name, ADMIN_OR_SERVICE),
-            description=described[0].summary,
+            check_str=_CHECKS.get(name, ADMIN_OR_SERVICE),
+            description=declarations[0].summary,
             operations=[
-                {"method": operation.method, "path": operation.path} for operation in described
+                {"method": operation.method, "path": operation.path} for operation in declarations
             ],
             scope_types=["project"],
         )
-        for name, described in operations.items()
+        for name, declarations in operations.items()
     ]
-    of_members = [
+    member_rules = [
         oslo_policy.DocumentedRuleDefault(
             name=name,
             check_str="rule:placement:allocations:manage",
             description=description,
-            operations=[{"method": method, "path": path} for method, path in where],
+            operations=[{"method": method, "path": path} for method, path in routes],
             scope_types=["project"],
         )
-        for name, (description, where) in _OF_MEMBERS.items()
+        for name, (description, routes) in _MEMBER_RULES.items()
     ]
-    return _base_rules() + documented + of_members
+    return _make_base_rules() + operation_rules + member_rules
 
 
-_OF_MEMBERS = {
+_MEMBER_RULES = {
     "treeclaim:holds:draw": (
         "Ask for, or draw from, what holds keep: from_holds of a question or a write.",
         (
@@ -103,7 +103,7 @@ _OF_MEMBERS = {
 """Rules of single parameters and members, in addition to the rule of the operation."""
 
 
-_DEFAULTS = {
+_CHECKS = {
     "treeclaim:placements:create": "rule:placement:allocations:manage",
     "treeclaim:holds:manage": "rule:placement:allocations:manage",
     "treeclaim:requests:update": "rule:placement:allocations:manage",

@@ -13,15 +13,15 @@ from treeclaim.api.description.responses import (
     ERROR,
     KEYSTONE_ERROR,
     SEGMENT,
-    body_form,
-    description_of,
-    query_form,
-    responses,
-    suffixed_names,
+    describe_body,
+    describe_query_value,
+    describe_responses,
+    find_suffixed_parameters,
+    make_help_text,
 )
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.protocol.request.schemas import Schema, transformed
+from treeclaim.api.protocol.request.schemas import Schema, transform
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
 
 _MEMBERS = {
@@ -63,7 +63,7 @@ _MEMBERS = {
 }
 """Members of the named objects."""
 
-_NAMES = {frozenset(members.split()): name for name, members in _MEMBERS.items()}
+_NAME_BY_MEMBERS = {frozenset(members.split()): name for name, members in _MEMBERS.items()}
 
 
 class SchemaNames:
@@ -77,24 +77,24 @@ class SchemaNames:
 
         `name` applies to a body that is no known object.
         """
-        named = transformed(schema, self._name_part)
+        named = transform(schema, self._name_part)
         is_named = named.keys() == {"$ref"} or named.get("type") != "object"
-        return named if is_named else self._refer(name, named)
+        return named if is_named else self._make_reference(name, named)
 
     def _name_part(self, node: Schema) -> Schema:
         is_object = node.get("type") == "object" and isinstance(node.get("properties"), dict)
-        name = _NAMES.get(frozenset(node["properties"])) if is_object else None
-        return node if name is None else self._refer(name, node)
+        name = _NAME_BY_MEMBERS.get(frozenset(node["properties"])) if is_object else None
+        return node if name is None else self._make_reference(name, node)
 
-    def _refer(self, name: str, schema: Schema) -> Schema:
+    def _make_reference(self, name: str, schema: Schema) -> Schema:
         # Requests may have another form of an object than responses.
-        for possible in (name, f"{name}Input", f"{name}Update"):
-            if self.schemas.setdefault(possible, schema) == schema:
-                return {"$ref": f"#/components/schemas/{possible}"}
+        for candidate in (name, f"{name}Input", f"{name}Update"):
+            if self.schemas.setdefault(candidate, schema) == schema:
+                return {"$ref": f"#/components/schemas/{candidate}"}
         return schema
 
 
-_OF_VERSIONS = (
+_VERSION_HELP = (
     f"This description holds for `placement {MAXIMUM}`. A request without this header, or with one "
     f"that names no version of `placement`, is answered as {MINIMUM} describes it: operations that "
     "are newer are not found, newer members and parameters are refused, and answers have fewer "
@@ -106,7 +106,9 @@ def build_description(operations: Iterable[Operation]) -> dict[str, Any]:
     """Return the OpenAPI document of operations."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe_operation(
+            operation
+        )
     names = _name_schemas(paths)
     return {
         "openapi": "3.1.0",
@@ -115,7 +117,7 @@ def build_description(operations: Iterable[Operation]) -> dict[str, Any]:
             "version": __version__,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             "description": f"Microversions {MINIMUM} to {MAXIMUM}. "
-            + _OF_VERSIONS.replace("this header", "the header `OpenStack-API-Version`"),
+            + _VERSION_HELP.replace("this header", "the header `OpenStack-API-Version`"),
         },
         "paths": paths,
         "components": {
@@ -149,23 +151,25 @@ def _capitalize(name: str) -> str:
     return "".join(map(str.capitalize, name.split("_")))
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _describe_operation(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "x-since": _since(operation),
+        "x-since": _find_first_version(operation),
         "parameters": [
-            _version(operation),
-            *_path_parameters(operation),
-            *_query_parameters(operation),
+            _describe_version_header(operation),
+            *_describe_path_parameters(operation),
+            *_describe_query_parameters(operation),
         ],
-        "responses": responses(operation),
+        "responses": describe_responses(operation),
     }
     if operation.policy is not None:
         described["security"] = [{"token": []}]
         described["x-policy"] = operation.policy
     if operation.body is not None and operation.reads_body(MAXIMUM):
-        schema = body_form(operation, operation.body.at(_newest(operation)).schema)
+        schema = describe_body(
+            operation, operation.body.at(_find_described_version(operation)).schema
+        )
         described["requestBody"] = {
             "required": True,
             "content": {JSON: {"schema": schema}},
@@ -173,13 +177,13 @@ def _operation(operation: Operation) -> dict[str, Any]:
     return described
 
 
-def _since(operation: Operation) -> str:
+def _find_first_version(operation: Operation) -> str:
     if operation.needs_opt_in:
         return str(MAXIMUM)
     return str(MINIMUM) if operation.since is None else operation.since.version
 
 
-def _newest(operation: Operation) -> Version:
+def _find_described_version(operation: Operation) -> Version:
     return NEWEST if operation.needs_opt_in or _is_extended(operation) else MAXIMUM
 
 
@@ -189,22 +193,22 @@ def _is_extended(operation: Operation) -> bool:
     return any(schemas.at(NEWEST).schema != schemas.at(MAXIMUM).schema for schemas in checked)
 
 
-def _version(operation: Operation) -> Schema:
+def _describe_version_header(operation: Operation) -> Schema:
     """Describe the header that selects the microversion (contract page 10, section 2)."""
-    header_values = [_newest(operation).header]
+    header_values = [_find_described_version(operation).header]
     if not operation.needs_opt_in:
         header_values += [MAXIMUM.header] * _is_extended(operation) + ["placement latest"]
     return {
         "name": "OpenStack-API-Version",
         "in": "header",
         "required": operation.needs_opt_in,
-        "description": _OF_VERSIONS,
+        "description": _VERSION_HELP,
         "schema": {"type": "string"},
         "examples": {value.replace(" ", "-"): {"value": value} for value in header_values},
     }
 
 
-def _path_parameters(operation: Operation) -> list[Schema]:
+def _describe_path_parameters(operation: Operation) -> list[Schema]:
     return [
         {
             "name": name,
@@ -216,18 +220,20 @@ def _path_parameters(operation: Operation) -> list[Schema]:
     ]
 
 
-def _query_parameters(operation: Operation) -> list[Schema]:
+def _describe_query_parameters(operation: Operation) -> list[Schema]:
     """Describe the query parameters; those with suffixes have their plain names."""
     if operation.query is None:
         return []
-    schema = operation.query.at(_newest(operation)).schema
-    suffixed = suffixed_names(schema)
+    schema = operation.query.at(_find_described_version(operation)).schema
+    suffixed = find_suffixed_parameters(schema)
     required = schema.get("required", [])
     described: list[Schema] = []
-    for name, checked_by in (schema.get("properties", {}) | suffixed).items():
+    for name, validating_schema in (schema.get("properties", {}) | suffixed).items():
         parameter: Schema = {"name": name, "in": "query", "required": name in required}
-        help_text = description_of(operation, name, is_suffixed=name in suffixed)
+        help_text = make_help_text(operation, name, is_suffixed=name in suffixed)
         if help_text:
             parameter["description"] = help_text
-        described.append(parameter | {"schema": query_form(operation, name, checked_by)})
+        described.append(
+            parameter | {"schema": describe_query_value(operation, name, validating_schema)}
+        )
     return described

@@ -13,9 +13,9 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     Schema,
     record,
-    schema_of,
     text,
-    transformed,
+    to_schema,
+    transform,
 )
 from treeclaim.model.microversions import MAXIMUM
 
@@ -46,7 +46,7 @@ _HEADERS: dict[str, Any] = {
     }
 }
 
-_EVENTS = (
+_EVENT_STREAM_HELP = (
     ". With `Accept: text/event-stream` the answer does not end: it has server-sent events, whose `data` "
     "is such a document and whose `id` is its cursor. Who connects again sends that in `Last-Event-ID`."
 )
@@ -54,7 +54,7 @@ _EVENTS = (
 _MOST_ERRORS = 100
 """Most errors in one response (contract page 99, section 8); most operations report one."""
 
-_MEMBERS: dict[str, Schema] = {
+_EXTENSION_MEMBERS: dict[str, Schema] = {
     "conflict": {"type": "object", "required": ["kind"], "properties": {"kind": STRING}},
     "consumers": {"type": "array", "items": STRING},
     "unplaced": {"type": "array", "items": STRING},
@@ -70,7 +70,8 @@ ERROR: Schema = record(
             "maxItems": _MOST_ERRORS,
             "items": record(
                 {"status": INTEGER, "title": STRING, "detail": STRING, "request_id": STRING},
-                {"code": STRING, "min_version": STRING, "max_version": STRING} | _MEMBERS,
+                {"code": STRING, "min_version": STRING, "max_version": STRING}
+                | _EXTENSION_MEMBERS,
             ),
         }
     }
@@ -85,54 +86,59 @@ SEGMENT: Schema = text("[^/]+")
 
 _ANY_KEY = ".*"
 
-_SUFFIXED = (
+_SUFFIX_HELP = (
     "With a suffix, as in `{name}_COMPUTE`, it is of a request group of its own; a suffix is up to "
     "64 letters, digits, dashes and underscores."
 )
 """The description of a parameter of a request group."""
 
 
-_POSITIVE = "^[1-9][0-9]*$"
+_POSITIVE_INTEGER = "^[1-9][0-9]*$"
 """The pattern of integers in a query."""
 
 
-def responses(operation: Operation) -> dict[str, Any]:
+def describe_responses(operation: Operation) -> dict[str, Any]:
     """Describe all responses of an operation, by status."""
     described = {
-        str(int(answer.status)): _success(operation, answer) for answer in operation.answers
+        str(int(answer.status)): _describe_success(operation, answer)
+        for answer in operation.answers
     }
-    described |= {str(int(status)): _error(status) for status in _errors(operation)}
+    described |= {
+        str(int(status)): _describe_error(status) for status in _list_error_statuses(operation)
+    }
     return dict(sorted(described.items()))
 
 
-def _success(operation: Operation, answer: DescribedResponse) -> dict[str, Any]:
-    headers = _HEADERS | {"OpenStack-API-Version": _header(_version(operation))}
+def _describe_success(operation: Operation, answer: DescribedResponse) -> dict[str, Any]:
+    headers = _HEADERS | {
+        "OpenStack-API-Version": _describe_header(_make_version_schema(operation))
+    }
     if answer.located:
-        headers["Location"] = _header({"type": "string", "pattern": "^https?://[^/]+/"})
+        headers["Location"] = _describe_header({"type": "string", "pattern": "^https?://[^/]+/"})
     if answer.dated:
-        headers["Last-Modified"] = _header({"type": "string", "pattern": " GMT$"})
-        headers["Cache-Control"] = _header({"const": "no-cache"})
+        headers["Last-Modified"] = _describe_header({"type": "string", "pattern": " GMT$"})
+        headers["Cache-Control"] = _describe_header({"const": "no-cache"})
     described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
     if answer.shows is not None:
-        schema = transformed(schema_of(answer.shows), _without_pattern_properties)
+        schema = transform(to_schema(answer.shows), _without_pattern_properties)
         described["content"] = {JSON: {"schema": schema}}
         if EVENT_STREAM in operation.offers:
             described["content"][EVENT_STREAM] = {"schema": STRING}
-            described["description"] += _EVENTS
+            described["description"] += _EVENT_STREAM_HELP
     return described
 
 
-def _header(schema: Schema) -> dict[str, Any]:
+def _describe_header(schema: Schema) -> dict[str, Any]:
     return {"required": True, "schema": schema}
 
 
-def _version(operation: Operation) -> Schema:
+def _make_version_schema(operation: Operation) -> Schema:
     if operation.needs_opt_in:
         return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}, treeclaim "}
     return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}"}
 
 
-_ALWAYS = {
+_COMMON_STATUSES = {
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_ACCEPTABLE,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -142,7 +148,7 @@ _ALWAYS = {
 """Error statuses of every operation (contract page 00, section 2)."""
 
 
-def _errors(operation: Operation) -> set[HTTPStatus]:
+def _list_error_statuses(operation: Operation) -> set[HTTPStatus]:
     is_new = operation.since is not None
     conditions = {
         HTTPStatus.UNAUTHORIZED: operation.policy is not None,
@@ -153,10 +159,14 @@ def _errors(operation: Operation) -> set[HTTPStatus]:
         HTTPStatus.CONFLICT: operation.method != "GET",
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE: operation.body is not None,
     }
-    return {*operation.errors, *_ALWAYS, *(s for s, applies in conditions.items() if applies)}
+    return {
+        *operation.errors,
+        *_COMMON_STATUSES,
+        *(s for s, applies in conditions.items() if applies),
+    }
 
 
-def _error(status: HTTPStatus) -> dict[str, Any]:
+def _describe_error(status: HTTPStatus) -> dict[str, Any]:
     error: Schema = {"$ref": "#/components/schemas/Error"}
     content: dict[str, Any]
     if status is HTTPStatus.UNAUTHORIZED:
@@ -172,28 +182,30 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
     return {"description": _MEANINGS[status], "headers": _HEADERS, "content": content}
 
 
-def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
+def describe_query_value(operation: Operation, name: str, validating_schema: Schema) -> Schema:
     """Return the declared form of a parameter, or else the schema that validates it."""
-    form: Schema = operation.forms.query.get(name) or transformed(checked_by, _with_lenient_format)
-    if form.get("pattern") == _POSITIVE:
+    form: Schema = operation.forms.query.get(name) or transform(
+        validating_schema, _with_lenient_format
+    )
+    if form.get("pattern") == _POSITIVE_INTEGER:
         form = INTEGER | {"minimum": 1}
     if name in operation.forms.repeated_query:
         return {"type": "array", "minItems": 1, "items": form}
     return form
 
 
-def description_of(operation: Operation, name: str, *, is_suffixed: bool) -> str:
+def make_help_text(operation: Operation, name: str, *, is_suffixed: bool) -> str:
     """Return the description of a parameter: its help text and its suffixes."""
     line = operation.forms.help.get(name, "")
     sentence = f"{line[0].upper()}{line[1:]}." if line else ""
-    return " ".join(filter(None, (sentence, _SUFFIXED.format(name=name) * is_suffixed)))
+    return " ".join(filter(None, (sentence, _SUFFIX_HELP.format(name=name) * is_suffixed)))
 
 
-def body_form(operation: Operation, checked_by: Schema) -> Schema:
+def describe_body(operation: Operation, validating_schema: Schema) -> Schema:
     """Return the described schema of an operation's body."""
-    form: Schema = transformed(checked_by, _with_lenient_format)
-    closer = form if operation.forms.body is None else operation.forms.body(form)
-    return transformed(closer, _without_pattern_properties)  # type: ignore[no-any-return]
+    form: Schema = transform(validating_schema, _with_lenient_format)
+    described = form if operation.forms.body is None else operation.forms.body(form)
+    return transform(described, _without_pattern_properties)  # type: ignore[no-any-return]
 
 
 def _with_lenient_format(node: Schema) -> Schema:
@@ -211,7 +223,7 @@ def _without_pattern_properties(node: Schema) -> Schema:
     return node | names | {"additionalProperties": value}
 
 
-def suffixed_names(schema: Schema) -> dict[str, Schema]:
+def find_suffixed_parameters(schema: Schema) -> dict[str, Schema]:
     """Return the schemas of the parameters that may have a suffix, by their plain names."""
     patterns: dict[str, Schema] = schema.get("patternProperties", {})
     matches = ((re.match(r"\^(\w+)\(", key), value) for key, value in patterns.items())

@@ -20,7 +20,7 @@ from treeclaim.api.protocol.callers import (
     read_identity,
     read_request_id,
 )
-from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.api.protocol.errors import ApiError, to_api_error
 from treeclaim.api.protocol.errors.documents import render_error
 from treeclaim.api.protocol.followed_files import FollowedFiles
 from treeclaim.api.protocol.negotiation import JSON
@@ -49,9 +49,9 @@ _MOST_CREDENTIALS_BYTES = 1024 * 1024
 """Memory of verified credentials: several thousand entries."""
 
 
-def _is_open(environment: "WSGIEnvironment", *, empty_too: bool) -> bool:
+def _is_open(environment: "WSGIEnvironment", *, includes_empty: bool) -> bool:
     path = environment.get("PATH_INFO", "")
-    return path in _OPEN_PATHS or (empty_too and path == "")
+    return path in _OPEN_PATHS or (includes_empty and path == "")
 
 
 _NOAUTH2_TOKENS = (
@@ -71,7 +71,7 @@ class NoAuthentication:
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         """Read the identity from the token; answer 401 without a token."""
-        if _is_open(environment, empty_too=False):
+        if _is_open(environment, includes_empty=False):
             return self._application(environment, start_response)
         token = environment.get("HTTP_X_AUTH_TOKEN")
         if token is None:
@@ -106,12 +106,12 @@ class BasicAuthentication:
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         """Read the identity from the header Authorization; answer 401 for invalid credentials."""
-        if _is_open(environment, empty_too=True):
+        if _is_open(environment, includes_empty=True):
             return self._application(environment, start_response)
         try:
             user = self._find_user(environment.get("HTTP_AUTHORIZATION", ""))
         except OverloadedError as error:
-            return _refuse(api_error(error), environment, start_response)
+            return _refuse(to_api_error(error), environment, start_response)
         if user is None:
             detail = "The request needs a user and a password of the service (HTTP Basic)."
             refusal = ApiError(HTTPStatus.UNAUTHORIZED, detail, headers=_CHALLENGE)
@@ -143,7 +143,7 @@ class BasicAuthentication:
         key = (entry, sha256(password).digest())
         if self._verified.find(key) is None:
             with self._admission.admit(WaitKind.LOOKUP):
-                if not _is_right(entry, password):
+                if not _is_valid_password(entry, password):
                     return None
             self._verified.keep(key, _Verified())
         return user
@@ -153,7 +153,7 @@ class _Verified:
     nbytes = 0
 
 
-def _is_right(entry: str, password: bytes) -> bool:
+def _is_valid_password(entry: str, password: bytes) -> bool:
     try:
         basic_auth.auth_entry(entry, password)
     except (webob.exc.HTTPError, ValueError):
@@ -205,12 +205,12 @@ class KeystoneAuthentication:
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         """Pass open paths, and requests with a valid token, to the application."""
-        if _is_open(environment, empty_too=True):
+        if _is_open(environment, includes_empty=True):
             return self._application(environment, start_response)
         try:
             response: Iterable[bytes] = self._guarded(environment, start_response)
         except OverloadedError as error:
-            return _refuse(api_error(error), environment, start_response)
+            return _refuse(to_api_error(error), environment, start_response)
         return response
 
 

@@ -22,7 +22,7 @@ from treeclaim.api.protocol.callers import (
     GLOBAL_REQUEST_ID,
     REQUEST_ID_HEADER,
     assign_request_id,
-    log_fields,
+    make_log_fields,
     read_request_id,
 )
 from treeclaim.helper_threads import run_guarded
@@ -138,7 +138,7 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
         seconds,
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
-    caller = log_fields(environment)
+    caller = make_log_fields(environment)
     ids = {
         "request_id": read_request_id(environment),
         "global_request_id": environment.get(GLOBAL_REQUEST_ID),

@@ -42,12 +42,12 @@ class Identity(NamedTuple):
 
 def read_identity(environment: Mapping[str, Any]) -> Identity:
     """Read the identity from a WSGI environment."""
-    return _identity(tuple(map(environment.get, IDENTITY_HEADER_KEYS)))
+    return _make_identity(tuple(map(environment.get, IDENTITY_HEADER_KEYS)))
 
 
 @cache_short(512)
-def _identity(values: Values) -> Identity:
-    context = _context(values)
+def _make_identity(values: Values) -> Identity:
+    context = _make_context(values)
     return Identity(values, context.user_id, context.project_id, context.system_scope)
 
 
@@ -56,10 +56,10 @@ def make_policy_credentials(values: Values) -> dict[str, Any]:
 
     They contain all names of oslo.context: a check of a missing name fails, which would satisfy a rule with `not`.
     """
-    return dict(_context(values).to_policy_values())
+    return dict(_make_context(values).to_policy_values())
 
 
-def _context(values: Values) -> RequestContext:
+def _make_context(values: Values) -> RequestContext:
     pairs = zip(IDENTITY_HEADER_KEYS, values, strict=True)
     # An empty scope counts as absent. An empty user or project is valid, as noauth2 accepts an empty token.
     environment = {
@@ -72,7 +72,7 @@ REQUEST_ID = "treeclaim.request_id"
 GLOBAL_REQUEST_ID = "treeclaim.global_request_id"
 REQUEST_ID_HEADER = "x-openstack-request-id"
 
-_GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}")
+_GLOBAL_ID = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}")
 
 
 def assign_request_id(environment: dict[str, Any]) -> str:
@@ -82,7 +82,7 @@ def assign_request_id(environment: dict[str, Any]) -> str:
     request_id = f"req-{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-{digits[18:]}"
     environment[REQUEST_ID] = request_id
     client_request_id = environment.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
-    if _GLOBAL.fullmatch(client_request_id):
+    if _GLOBAL_ID.fullmatch(client_request_id):
         environment[GLOBAL_REQUEST_ID] = client_request_id
     return request_id
 
@@ -98,21 +98,21 @@ IDENTITY_KEY = "treeclaim.identity"
 _LONGEST_ID = 255
 
 
-def log_fields(environment: Mapping[str, Any]) -> Mapping[str, Any]:
+def make_log_fields(environment: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the caller of a request as fields of oslo.log's formatters."""
     identity: Identity | None = environment.get(IDENTITY_KEY)
     if identity is None:
-        return _log_fields(None, None)
-    return _log_fields(_cut(identity.user_id), _cut(identity.project_id))
+        return _make_log_fields(None, None)
+    return _make_log_fields(_shorten(identity.user_id), _shorten(identity.project_id))
 
 
-def _cut(text: str | None) -> str | None:
+def _shorten(text: str | None) -> str | None:
     """Shorten an id that is longer than Keystone's for a log line."""
     return text if text is None or len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}..."
 
 
 @cache_short(1_024, 256)
-def _log_fields(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
+def _make_log_fields(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
     # oslo.context is too slow to build the fields for each log line.
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()

@@ -24,7 +24,7 @@ class FollowedFiles(Generic[_Contents]):
 
     def __init__(
         self,
-        what: str,
+        contents_name: str,
         list_files: Callable[[], Iterable[Path]],
         read: Callable[[], _Contents],
         fault: type[Exception],
@@ -32,7 +32,7 @@ class FollowedFiles(Generic[_Contents]):
         """Read the files.
 
         Args:
-            what: The contents, for the log.
+            contents_name: The contents, for the log.
             list_files: Lists the files; missing files are ignored.
             read: Reads all files.
             fault: The exception that `read` raises for invalid files.
@@ -40,12 +40,12 @@ class FollowedFiles(Generic[_Contents]):
         Raises:
             Exception: `fault`, if the files are invalid now.
         """
-        self._what = what
+        self._contents_name = contents_name
         self._list_files = list_files
         self._read = read
         self._fault = fault
         self._lock = threading.Lock()
-        self._state = self._find_state()
+        self._state = self._read_state()
         self._check_at = time.monotonic() + CHECK_SECONDS
         self._contents = read()
 
@@ -60,7 +60,7 @@ class FollowedFiles(Generic[_Contents]):
             if time.monotonic() < self._check_at:
                 return
             self._check_at = time.monotonic() + CHECK_SECONDS
-            state = self._find_state()
+            state = self._read_state()
             if state == self._state:
                 return
             # An invalid file is read and reported once.
@@ -68,11 +68,11 @@ class FollowedFiles(Generic[_Contents]):
             try:
                 self._contents = self._read()
             except self._fault as error:
-                _LOG.error("The last good %s stay in force: %s", self._what, error)
+                _LOG.error("The last good %s stay in force: %s", self._contents_name, error)
             else:
-                _LOG.info("The changed %s are in force.", self._what)
+                _LOG.info("The changed %s are in force.", self._contents_name)
 
-    def _find_state(self) -> list[tuple[str, int, int, int]]:
+    def _read_state(self) -> list[tuple[str, int, int, int]]:
         """Return a value that changes when a file appears, changes or disappears."""
         states = []
         for path in self._list_files():

@@ -16,7 +16,7 @@ thousands of parameters."""
 
 
 @cache_short()
-def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
+def select_media_type(accept: str | None, offers: Sequence[str]) -> str | None:
     """Return the first of the offers that an Accept header prefers; None if no offer is acceptable.
 
     A missing, invalid or too long header, and `*/*`, count as `application/json`.

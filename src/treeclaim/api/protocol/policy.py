@@ -33,7 +33,7 @@ _NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
 """The check `!`, which no caller satisfies."""
 
 _Target = tuple[tuple[str, str | None], ...]
-_Decide = Callable[[str, tuple[str | None, ...], _Target], bool]
+_Decider = Callable[[str, tuple[str | None, ...], _Target], bool]
 """Decides by a rule, the values of an identity, and a target."""
 
 
@@ -58,7 +58,7 @@ class Policy:
         """Return whether a rule allows the caller to act on a target."""
         return self._decide.contents()(rule, identity.values, tuple(sorted(target.items())))
 
-    def _load(self) -> _Decide:
+    def _load(self) -> _Decider:
         enforcer, doubts, unknown = load_rules(self._configuration, self._defaults)
         if self._has_loaded and doubts:
             raise PolicyFileError("; ".join(doubts))
@@ -67,10 +67,10 @@ class Policy:
             _LOG.warning("In the policy files: %s", doubt)
         for name in unknown:
             _LOG.warning("Without effect in the policy files: no operation has the rule %s", name)
-        return _deciding(enforcer)
+        return _make_decider(enforcer)
 
 
-def _deciding(enforcer: oslo_policy.Enforcer) -> _Decide:
+def _make_decider(enforcer: oslo_policy.Enforcer) -> _Decider:
     @cache_short(2_048, _LONGEST_DECIDED)
     def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:
         return bool(
@@ -97,7 +97,7 @@ def load_rules(
     # Undefined rules are reported by name.
     enforcer.skip_undefined_check = True
     try:
-        with _silenced_parser():
+        with _silence_parser():
             enforcer.load_rules()
         enforcer.check_rules(raise_on_violation=True)
     except oslo_policy.InvalidDefinitionError as error:
@@ -145,7 +145,7 @@ def _require_rules(path: Path) -> None:
         raise PolicyFileError(f"{path}: rules are written as 'name': 'rule'")
     for name, rule in rules.items():
         try:
-            with _silenced_parser():
+            with _silence_parser():
                 check = oslo_policy.Rules.from_dict({name: rule})[name]
             # Each request formats the text of a check with its values, such as `%(project_id)s`.
             str(check) % defaultdict(str)
@@ -156,24 +156,24 @@ def _require_rules(path: Path) -> None:
 
 def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> tuple[list[str], list[str]]:
     doubtful: dict[str, str] = {}
-    referred = {default_rule}
+    references = {default_rule}
     for name, rule in enforcer.file_rules.items():
         check = str(rule.check)
         if len(_NEVER.findall(check)) > len(_NEVER.findall(str(rule.check_str))):
             doubtful[name] = f"{name} cannot be understood as a rule, and allows nobody"
-        for other in _REFERENCE.findall(check):
-            referred.add(other)
+        for reference in _REFERENCE.findall(check):
+            references.add(reference)
             # A defined default rule replaces every undefined rule.
-            if not {other, default_rule} & enforcer.rules.keys():
+            if not {reference, default_rule} & enforcer.rules.keys():
                 doubtful[name] = (
-                    f"{name} refers to rule:{other}, which is not defined, and so is false"
+                    f"{name} refers to rule:{reference}, which is not defined, and so is false"
                 )
-    unknown = enforcer.file_rules.keys() - enforcer.registered_rules.keys() - referred
+    unknown = enforcer.file_rules.keys() - enforcer.registered_rules.keys() - references
     return list(doubtful.values()), sorted(unknown)
 
 
 @contextmanager
-def _silenced_parser() -> Iterator[None]:
+def _silence_parser() -> Iterator[None]:
     """Suppress oslo.policy's traceback for an invalid rule, which the caller reports by name."""
     logger = logging.getLogger("oslo_policy._parser")
     was_disabled, logger.disabled = logger.disabled, True

@@ -35,7 +35,7 @@ def cache_short(
             except KeyError:
                 pass
             result = function(*arguments)
-            if _length_of(arguments) <= longest:
+            if _count_characters(arguments) <= longest:
                 with guard:
                     if len(results) >= entries:
                         del results[next(iter(results))]
@@ -47,11 +47,11 @@ def cache_short(
     return decorate
 
 
-def _length_of(values: tuple[object, ...]) -> int:
+def _count_characters(values: tuple[object, ...]) -> int:
     length = 0
     for value in values:
         if isinstance(value, str):
             length += len(value)
         elif isinstance(value, tuple):
-            length += _length_of(value)
+            length += _count_characters(value)
     return length

@@ -17,12 +17,12 @@ _CACHED_DATES = 1_024
 """Cached dates, of 29 characters each: 100 KiB with their keys."""
 
 
-def safe_address(url: str) -> str:
+def encode_address(url: str) -> str:
     """Percent-encode the invalid characters of an address for a header."""
     return quote(url.encode("utf-8", "surrogatepass"), safe=_OF_ADDRESSES)
 
 
-def json_bytes(document: Any) -> bytes:
+def to_json(document: Any) -> bytes:
     """Serialize a document as JSON."""
     try:
         return orjson.dumps(document)

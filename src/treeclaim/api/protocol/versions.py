@@ -23,26 +23,26 @@ _EXTENSION_VERSIONS = frozenset({"latest", EXTENSION_VERSION})
 
 
 @cache_short()
-def negotiate(header: str | None) -> Version:
+def negotiate_version(header: str | None) -> Version:
     """Return the version that a header selects.
 
     Raises:
         ApiError: 400 for an invalid version; 406 for an unsupported version.
     """
-    version = _placement_version(_last_version(header or "", SERVICE_TYPE))
-    extension = _last_version(header or "", EXTENSION)
+    version = _parse_placement_version(_find_last_version(header or "", SERVICE_TYPE))
+    extension = _find_last_version(header or "", EXTENSION)
     if extension is None:
         return version
     served = (EXTENSION_VERSION, EXTENSION_VERSION)
     if extension not in _EXTENSION_VERSIONS:
-        raise _unacceptable(f"{EXTENSION} {extension}", served)
+        raise _make_unacceptable_error(f"{EXTENSION} {extension}", served)
     if version != MAXIMUM:
         combination = f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
-        raise _unacceptable(combination, served)
+        raise _make_unacceptable_error(combination, served)
     return replace(version, is_extended=True)
 
 
-def _placement_version(version_text: str | None) -> Version:
+def _parse_placement_version(version_text: str | None) -> Version:
     if version_text is None:
         return MINIMUM
     if version_text == "latest":
@@ -54,11 +54,11 @@ def _placement_version(version_text: str | None) -> Version:
         raise bad_request(f"invalid version string: {quote_value(version_text)}") from None
     version = Version(major, minor)
     if not MINIMUM <= version <= MAXIMUM:
-        raise _unacceptable(version_text, (str(MINIMUM), str(MAXIMUM)))
+        raise _make_unacceptable_error(version_text, (str(MINIMUM), str(MAXIMUM)))
     return version
 
 
-def _unacceptable(text: str, served: tuple[str, str]) -> ApiError:
+def _make_unacceptable_error(text: str, served: tuple[str, str]) -> ApiError:
     least, most = served
     return ApiError(
         HTTPStatus.NOT_ACCEPTABLE,
@@ -67,7 +67,7 @@ def _unacceptable(text: str, served: tuple[str, str]) -> ApiError:
     )
 
 
-def _last_version(header: str, service_type: str) -> str | None:
+def _find_last_version(header: str, service_type: str) -> str | None:
     """Return the version in the last element for a service; None without such an element."""
     version_text = None
     for element in header.split(","):

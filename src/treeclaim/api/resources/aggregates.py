@@ -13,7 +13,7 @@ from treeclaim.api.protocol.request.schemas import GENERATION, LINKS, UUID, Sche
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
-    json_for_provider,
+    read_provider_body,
     require_row,
 )
 from treeclaim.model import parts
@@ -61,7 +61,7 @@ def list_aggregates(call: Call) -> Answer:
     """Show the aggregates of a resource provider (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        return _document(
+        return _make_document(
             call, list(forest.linked(parts.AGGREGATES.name, row)), forest.provider(row).generation
         )
 
@@ -77,7 +77,7 @@ def list_aggregates(call: Call) -> Answer:
 )
 def replace_aggregates(call: Call) -> Answer:
     """Replace the aggregates of a resource provider (section 2)."""
-    body = json_for_provider(call)
+    body = read_provider_body(call)
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
     expected_generation = int(body["resource_provider_generation"]) if has_generation else None
@@ -89,10 +89,10 @@ def replace_aggregates(call: Call) -> Answer:
         expected_generation,
         rules=WriteRules(Raises.ALWAYS if has_generation else Raises.NEVER),
     )
-    return _document(call, aggregates, written.generation)
+    return _make_document(call, aggregates, written.generation)
 
 
-def _document(call: Call, aggregates: Sequence[str], generation: int) -> Answer:
+def _make_document(call: Call, aggregates: Sequence[str], generation: int) -> Answer:
     body: dict[str, object] = {"aggregates": aggregates}
     if call.has(Feature.AGGREGATE_GENERATION):
         body["resource_provider_generation"] = generation
@@ -106,9 +106,9 @@ def _document(call: Call, aggregates: Sequence[str], generation: int) -> Answer:
 )
 def list_aggregate_names(call: Call, query: NamesQuery) -> Answer:
     """List names of aggregates."""
-    after, limit = query.after(_KIND), query.limit
+    after, limit = query.read_marker(_KIND), query.limit
     if after and normalised_uuid(after) != after:
-        raise query.unreadable_marker()
+        raise query.make_marker_error()
     if query.uuid:
         named_uuids = [uuid.lower() for uuid in query.uuid]
         name_by_uuid = call.services.store.read(
@@ -118,7 +118,7 @@ def list_aggregate_names(call: Call, query: NamesQuery) -> Answer:
         name_by_uuid = call.services.store.read(aggregate_names.load_page, after, limit + 1)
     names = dict(list(name_by_uuid.items())[:limit])
     next_after = list(names)[-1] if len(name_by_uuid) > limit else None
-    return {"names": names, "links": lists.links(call, _KIND, next_after)}
+    return {"names": names, "links": lists.make_links(call, _KIND, next_after)}
 
 
 @operation(

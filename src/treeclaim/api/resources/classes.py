@@ -30,16 +30,16 @@ _CLASS: Shape = {"name": str, "links": LINKS}
 
 CREATED = DescribedResponse(HTTPStatus.CREATED, dated=False, located=True)
 EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False, located=True)
-_GIVEN = record({"name": CUSTOM_NAME})
-_NAME = Checker(_GIVEN)
+_CLASS_BODY = record({"name": CUSTOM_NAME})
+_NAME_CHECKER = Checker(_CLASS_BODY)
 
 
-def _path_of(name: str) -> str:
+def _make_path(name: str) -> str:
     return f"/resource_classes/{name}"
 
 
-def _representation(name: str, call: Call) -> dict[str, Any]:
-    return {"name": name, "links": [{"rel": "self", "href": call.link(_path_of(name))}]}
+def _make_document(name: str, call: Call) -> dict[str, Any]:
+    return {"name": name, "links": [{"rel": "self", "href": call.link(_make_path(name))}]}
 
 
 @operation(
@@ -53,7 +53,7 @@ def list_classes(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         entries = list(forest.catalogue.resource_classes.values())
     return Reply(
-        body={"resource_classes": [_representation(entry.name, call) for entry in entries]},
+        body={"resource_classes": [_make_document(entry.name, call) for entry in entries]},
         modified_at=max((entry.modified_at or now() for entry in entries), default=now()),
     )
 
@@ -65,7 +65,7 @@ def list_classes(call: Call) -> Reply:
     dated=False,
     located=True,
     since=Feature.RESOURCE_CLASSES,
-    body=VersionedSchema(_GIVEN),
+    body=VersionedSchema(_CLASS_BODY),
     refusals=(
         Refusal(
             "Conflicting resource class already exists: {error.name}", ResourceClassExistsError
@@ -74,9 +74,9 @@ def list_classes(call: Call) -> Reply:
 )
 def create_class(call: Call) -> Reply:
     """Create a custom resource class (section 3)."""
-    name = call.json()["name"]
+    name = call.read_body()["name"]
     call.services.store.write(store.create, name)
-    return Reply(location=_path_of(name))
+    return Reply(location=_make_path(name))
 
 
 @operation(
@@ -92,7 +92,7 @@ def show_class(call: Call) -> Reply:
         entry = forest.catalogue.resource_classes.get(name)
     if entry is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"No such resource class {name}.")
-    return Reply(body=_representation(name, call), modified_at=entry.modified_at)
+    return Reply(body=_make_document(name, call), modified_at=entry.modified_at)
 
 
 @operation(
@@ -100,7 +100,7 @@ def show_class(call: Call) -> Reply:
     policy="placement:resource_classes:update",
     answers=(CREATED, EXISTED),
     since=Feature.RESOURCE_CLASSES,
-    body=VersionedSchema(_GIVEN),
+    body=VersionedSchema(_CLASS_BODY),
     forms=ValueForms(path={"name": CUSTOM_NAME}),
     body_until=Feature.ENSURE_RESOURCE_CLASS,
     refusals=(
@@ -111,22 +111,22 @@ def show_class(call: Call) -> Reply:
 def put_class(call: Call) -> Answer:
     """Create a custom resource class if it does not exist (below 1.7: rename it)."""
     if call.has(Feature.ENSURE_RESOURCE_CLASS):
-        return _ensure(call)
-    return _rename(call)
+        return _ensure_class(call)
+    return _rename_class(call)
 
 
-def _ensure(call: Call) -> Reply:
+def _ensure_class(call: Call) -> Reply:
     name = call.arguments["name"]
-    require_body(_NAME, {"name": name}, len(name))
+    require_body(_NAME_CHECKER, {"name": name}, len(name))
     created = call.services.store.write(store.ensure, name)
     status = HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT
-    return Reply(status, location=_path_of(name))
+    return Reply(status, location=_make_path(name))
 
 
-def _rename(call: Call) -> Reply:
-    new_name = call.json()["name"]
+def _rename_class(call: Call) -> Reply:
+    new_name = call.read_body()["name"]
     call.services.store.write(store.rename, call.arguments["name"], new_name)
-    return Reply(HTTPStatus.OK, body=_representation(new_name, call))
+    return Reply(HTTPStatus.OK, body=_make_document(new_name, call))
 
 
 @operation(

@@ -20,8 +20,8 @@ from treeclaim.api.protocol.operations import (
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, Positive, ProviderUuid, items
 from treeclaim.api.protocol.request.schemas import CLASS_NAME, GENERATION, Schema, Shape, record
 from treeclaim.api.resources.providers.provider_json import (
-    json_for_provider,
-    provider_path,
+    make_provider_path,
+    read_provider_body,
     require_row,
 )
 from treeclaim.model.errors import (
@@ -120,50 +120,50 @@ def read_inventory(body: Mapping[str, Any]) -> Inventory:
     return inventory.read()
 
 
-def _optional(version: Version) -> dict[str, Schema]:
+def _make_optional_members(version: Version) -> dict[str, Schema]:
     """Return the optional members of an inventory (contract page 102, section 2)."""
     if not version.is_extended:
         return _NUMBERS
     return _NUMBERS | {"consumes": _READER.schema["properties"]["consumes"]}
 
 
-def new_inventory(version: Version) -> Schema:
+def new_inventory_schema(version: Version) -> Schema:
     """Return the schema of POST /resource_providers/{uuid}/inventories."""
     named: dict[str, Schema] = {"resource_class": {"type": "string", "pattern": CLASS_NAME}}
-    return record(named | _TOTAL, _optional(version) | GENERATION)
+    return record(named | _TOTAL, _make_optional_members(version) | GENERATION)
 
 
-def changed_inventory(version: Version) -> Schema:
+def changed_inventory_schema(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories/{resource_class}."""
-    return record(GENERATION | _TOTAL, _optional(version))
+    return record(GENERATION | _TOTAL, _make_optional_members(version))
 
 
-def all_inventories(version: Version) -> Schema:
+def all_inventories_schema(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories.
 
     Its keys may have any form: the store rejects a malformed name as an unknown class.
     """
-    inventory = record(_TOTAL, _optional(version) | GENERATION)
+    inventory = record(_TOTAL, _make_optional_members(version) | GENERATION)
     inventories: Schema = {"type": "object", "additionalProperties": inventory}
     return record(GENERATION | {"inventories": inventories})
 
 
-def with_class_names(schema: Schema) -> Schema:
+def describe_class_names(schema: Schema) -> Schema:
     """Add the form of class names to the described schema of all inventories."""
     schema["properties"]["inventories"]["propertyNames"] = {"pattern": CLASS_NAME}
     return schema
 
 
-FIELDS: Shape = {
+INVENTORY: Shape = {
     **dict.fromkeys(AMOUNTS, int),
     "allocation_ratio": float,
     "consumes?": [{"provider": str, "resource_class": str, "amount": int}],
 }
 """An inventory in responses; `consumes` belongs to the extension."""
 
-SHOWN_INVENTORY: Shape = FIELDS | {"resource_provider_generation": int}
+SHOWN_INVENTORY: Shape = INVENTORY | {"resource_provider_generation": int}
 
-SHOWN_INVENTORIES: Shape = {"resource_provider_generation": int, "inventories": {str: FIELDS}}
+SHOWN_INVENTORIES: Shape = {"resource_provider_generation": int, "inventories": {str: INVENTORY}}
 
 
 _GENERATION = "resource_provider_generation"
@@ -173,13 +173,15 @@ _CAPACITY_REFUSED = Refusal(
 )
 
 
-def _document(call: Call, inventory: Inventory, consumes: Sequence[Consumes]) -> dict[str, Any]:
+def _make_document(
+    call: Call, inventory: Inventory, consumes: Sequence[Consumes]
+) -> dict[str, Any]:
     if not call.version.is_extended:
         return inventory.amounts
     return inventory.amounts | {"consumes": [entry.document for entry in consumes]}
 
 
-def _written_documents(
+def _make_written_documents(
     call: Call, inventories: Mapping[str, Inventory]
 ) -> dict[str, dict[str, Any]]:
     """Return written inventories by class; a write without `consumes` keeps the stored consumption."""
@@ -189,9 +191,9 @@ def _written_documents(
     ):
         kept_consumption = call.services.store.read(consumed_by, call.arguments["uuid"])
     return {
-        name: _document(call, inventory, kept_consumption.get(name, ()))
+        name: _make_document(call, inventory, kept_consumption.get(name, ()))
         if inventory.consumes is None
-        else _document(call, inventory, inventory.consumes)
+        else _make_document(call, inventory, inventory.consumes)
         for name, inventory in inventories.items()
     }
 
@@ -211,7 +213,7 @@ def list_inventories(call: Call) -> Reply:
         body={
             _GENERATION: generation,
             "inventories": {
-                entry.resource_class: _document(call, entry.inventory, entry.consumes)
+                entry.resource_class: _make_document(call, entry.inventory, entry.consumes)
                 for entry in entries
             },
         },
@@ -225,7 +227,7 @@ def list_inventories(call: Call) -> Reply:
     shows=SHOWN_INVENTORY,
     status=HTTPStatus.CREATED,
     located=True,
-    body=VersionedSchema(new_inventory),
+    body=VersionedSchema(new_inventory_schema),
     refusals=(
         Refusal(
             "Unable to create inventory for resource provider {uuid}: {error}",
@@ -239,12 +241,12 @@ def list_inventories(call: Call) -> Reply:
 def add_inventory(call: Call) -> Reply:
     """Add an inventory to a resource provider (section 3)."""
     provider_uuid = call.arguments["uuid"]
-    body = json_for_provider(call)
+    body = read_provider_body(call)
     inventory, resource_class = read_inventory(body), body["resource_class"]
     generation = _write(call, {resource_class: inventory}, Classes.MISSING)
     return Reply(
-        body=_document(call, inventory, inventory.consumes or ()) | {_GENERATION: generation},
-        location=f"{provider_path(provider_uuid)}/inventories/{resource_class}",
+        body=_make_document(call, inventory, inventory.consumes or ()) | {_GENERATION: generation},
+        location=f"{make_provider_path(provider_uuid)}/inventories/{resource_class}",
     )
 
 
@@ -252,8 +254,8 @@ def add_inventory(call: Call) -> Reply:
     "PUT /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:update",
     shows=SHOWN_INVENTORIES,
-    body=VersionedSchema(all_inventories),
-    forms=ValueForms(body=with_class_names),
+    body=VersionedSchema(all_inventories_schema),
+    forms=ValueForms(body=describe_class_names),
     refusals=(
         _CAPACITY_REFUSED,
         Refusal(
@@ -266,11 +268,11 @@ def add_inventory(call: Call) -> Reply:
 )
 def replace_inventories(call: Call) -> Answer:
     """Replace all inventories of a resource provider (section 4)."""
-    body = json_for_provider(call)
+    body = read_provider_body(call)
     items = call.deadline.each(body["inventories"].items())
     inventories = {name: read_inventory(inventory) for name, inventory in items}
     generation = _write(call, inventories, Classes.ALL, int(body[_GENERATION]))
-    return {_GENERATION: generation, "inventories": _written_documents(call, inventories)}
+    return {_GENERATION: generation, "inventories": _make_written_documents(call, inventories)}
 
 
 @operation(
@@ -300,7 +302,7 @@ def show_inventory(call: Call) -> Reply:
         raise InventoryNotFoundError(provider_uuid, resource_class)
     entry = entries[resource_class]
     return Reply(
-        body=_document(call, entry.inventory, entry.consumes) | {_GENERATION: generation},
+        body=_make_document(call, entry.inventory, entry.consumes) | {_GENERATION: generation},
         modified_at=entry.modified_at,
     )
 
@@ -309,7 +311,7 @@ def show_inventory(call: Call) -> Reply:
     "PUT /resource_providers/{uuid}/inventories/{resource_class}",
     policy="placement:resource_providers:inventories:update",
     shows=SHOWN_INVENTORY,
-    body=VersionedSchema(changed_inventory),
+    body=VersionedSchema(changed_inventory_schema),
     refusals=(
         _CAPACITY_REFUSED,
         Refusal(
@@ -323,10 +325,10 @@ def show_inventory(call: Call) -> Reply:
 def replace_inventory(call: Call) -> Answer:
     """Replace one inventory of a resource provider (section 7)."""
     resource_class = call.arguments["resource_class"]
-    body = json_for_provider(call)
+    body = read_provider_body(call)
     inventories = {resource_class: read_inventory(body)}
     generation = _write(call, inventories, Classes.PRESENT, int(body[_GENERATION]))
-    return _written_documents(call, inventories)[resource_class] | {_GENERATION: generation}
+    return _make_written_documents(call, inventories)[resource_class] | {_GENERATION: generation}
 
 
 @operation(

@@ -7,16 +7,16 @@ from treeclaim.api.protocol.errors import PROVIDER_NOT_FOUND
 from treeclaim.api.protocol.operations import Call, Refusal, ValueForms, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.resources.allocations.operations import (
-    UNABLE,
-    described_claims,
+    UNABLE_TO_ALLOCATE,
+    describe_claims,
     read_claims,
-    require_sound,
-    reshaped_claims,
+    require_valid_claims,
+    reshaped_claims_schema,
 )
 from treeclaim.api.resources.inventories import (
-    all_inventories,
+    all_inventories_schema,
+    describe_class_names,
     read_inventory,
-    with_class_names,
 )
 from treeclaim.model.claim import ReshapedInventory
 from treeclaim.model.errors import (
@@ -29,28 +29,28 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.store.operations import reshaper as store
 
 
-def reshape_body(version: Version) -> Schema:
+def reshape_schema(version: Version) -> Schema:
     """Return the schema of POST /reshaper."""
     return record(
         {
-            "inventories": mapping(PROVIDER_KEY, all_inventories(version), least=1),
-            "allocations": reshaped_claims(version),
+            "inventories": mapping(PROVIDER_KEY, all_inventories_schema(version), least=1),
+            "allocations": reshaped_claims_schema(version),
         }
     )
 
 
-def _described_body(schema: Schema) -> Schema:
+def _describe_body(schema: Schema) -> Schema:
     for provider in schema["properties"]["inventories"]["patternProperties"].values():
-        with_class_names(provider)
-    return described_claims(schema)
+        describe_class_names(provider)
+    return describe_claims(schema)
 
 
 @operation(
     "POST /reshaper",
     policy="placement:reshaper:reshape",
     since=Feature.RESHAPER,
-    body=VersionedSchema(reshape_body),
-    forms=ValueForms(body=_described_body),
+    body=VersionedSchema(reshape_schema),
+    forms=ValueForms(body=_describe_body),
     refusals=(
         Refusal(
             "Resource provider {error.uuid} in inventories not found: {error}",
@@ -63,13 +63,13 @@ def _described_body(schema: Schema) -> Schema:
             ResourceClassNotFoundError,
             status=HTTPStatus.BAD_REQUEST,
         ),
-        UNABLE,
+        UNABLE_TO_ALLOCATE,
         Refusal("update conflict: {error}", InventoryInUseError, ConcurrentChangeError),
     ),
 )
 def reshape(call: Call) -> None:
     """Replace inventories and claims in one step."""
-    body = call.json()
+    body = call.read_body()
     reshaped = [
         ReshapedInventory(
             provider_uuid=uuid,
@@ -82,5 +82,5 @@ def reshape(call: Call) -> None:
         for uuid, document in body["inventories"].items()
     ]
     claims = read_claims(call, body["allocations"])
-    require_sound(call, claims)
+    require_valid_claims(call, claims)
     call.services.store.write(store.reshape, reshaped, claims)

@@ -55,9 +55,9 @@ QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
 )
 def list_traits(call: Call) -> Reply:
     """List traits (section 2)."""
-    query = require_query(QUERY.at(call.version), call.query())
-    associated = _associated_only(query.get("associated"))
-    operator, _, value = _name_filter(query.get("name")).partition(":")
+    query = require_query(QUERY.at(call.version), call.read_query())
+    associated = _parse_associated(query.get("associated"))
+    operator, _, value = _parse_name_filter(query.get("name")).partition(":")
     with call.services.replica.current() as forest:
         catalogue = forest.catalogue
         names = list(catalogue.traits)
@@ -69,10 +69,10 @@ def list_traits(call: Call) -> Reply:
         names = [name for name in names if name in named_traits]
     elif operator == "startswith":
         names = [name for name in names if name.startswith(value)]
-    return Reply(body={"traits": names}, modified_at=_newest(catalogue, names))
+    return Reply(body={"traits": names}, modified_at=_find_newest_time(catalogue, names))
 
 
-def _associated_only(value: str | None) -> bool | None:
+def _parse_associated(value: str | None) -> bool | None:
     if value is None:
         return None
     if value.lower() not in {"true", "false"}:
@@ -82,7 +82,7 @@ def _associated_only(value: str | None) -> bool | None:
     return value.lower() == "true"
 
 
-def _name_filter(value: str | None) -> str:
+def _parse_name_filter(value: str | None) -> str:
     if value is None:
         return ""
     if ":" not in value:
@@ -93,7 +93,7 @@ def _name_filter(value: str | None) -> str:
     return value
 
 
-def _newest(catalogue: Catalogue, names: list[str]) -> float | None:
+def _find_newest_time(catalogue: Catalogue, names: list[str]) -> float | None:
     times = [catalogue.traits[name].modified_at for name in names]
     return max((time for time in times if time is not None), default=None)
 
@@ -111,7 +111,7 @@ def show_trait(call: Call) -> Reply:
         catalogue = forest.catalogue
     if name not in catalogue.traits:
         raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {quote_value(name)}.")
-    return Reply(modified_at=_newest(catalogue, [name]))
+    return Reply(modified_at=_find_newest_time(catalogue, [name]))
 
 
 @operation(
@@ -160,7 +160,7 @@ def list_provider_traits(call: Call) -> Answer:
         row = require_row(forest, call.arguments["uuid"])
         names = forest.traits(row)
         existing_names = [name for name in names if name in forest.catalogue.traits]
-        modified_at = _newest(forest.catalogue, existing_names)
+        modified_at = _find_newest_time(forest.catalogue, existing_names)
         return _make_reply(names, forest.provider(row).generation, modified_at)
 
 
@@ -174,7 +174,7 @@ def list_provider_traits(call: Call) -> Answer:
 )
 def replace_provider_traits(call: Call) -> Answer:
     """Replace the traits of a resource provider (section 7)."""
-    body = call.json()
+    body = call.read_body()
     replaced = call.services.store.write(
         write_part,
         call.arguments["uuid"],

@@ -14,7 +14,7 @@ from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
 
 
-def usage_query(version: Version) -> Schema:
+def usage_query_schema(version: Version) -> Schema:
     """Return the schema of the query of GET /usages."""
     optional = {"user_id": SHORT_TEXT}
     if version.has(Feature.CONSUMER_TYPES):
@@ -23,7 +23,7 @@ def usage_query(version: Version) -> Schema:
     return record({"project_id": SHORT_TEXT}, optional)
 
 
-QUERY = VersionedSchema(usage_query)
+QUERY = VersionedSchema(usage_query_schema)
 _ALL_TYPES = "all"
 
 
@@ -51,7 +51,7 @@ def show_provider_usages(call: Call) -> Answer:
 )
 def list_usages(call: Call) -> Answer:
     """Sum up what the consumers of a project hold (section 2)."""
-    query = require_query(QUERY.at(call.version), call.query())
+    query = require_query(QUERY.at(call.version), call.read_query())
     project_id, user_id = query["project_id"], query.get("user_id")
     groups = call.services.store.read(
         partial(store.load_usages, project_id=project_id, user_id=user_id)

@@ -62,7 +62,7 @@ def named(name):
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch):
     """Lists of some providers are written in several parts."""
-    monkeypatch.setattr(provider_json, "_AT_ONCE", 3)
+    monkeypatch.setattr(provider_json, "_PIECE_SIZE", 3)
 
 
 @given(PROVIDERS, VERSIONS, PREFIXES)
@@ -70,8 +70,8 @@ def few_at_once(monkeypatch):
 @example([named("x\\"), named("")], MAXIMUM, "")
 def test_a_list_is_each_provider_by_itself(providers, version, prefix):
     call = called(prefix, version)
-    written = b"".join(provider_json.provider_list_json(listed(providers), call))
-    alone = [provider_json.provider_json(provider, call) for provider in providers]
+    written = b"".join(provider_json.serialize_provider_list(listed(providers), call))
+    alone = [provider_json.serialize_provider(provider, call) for provider in providers]
     assert written == b'{"resource_providers":[' + b",".join(alone) + b"]}"
     for one, text in zip(providers, alone, strict=True):
         document = json.loads(text)

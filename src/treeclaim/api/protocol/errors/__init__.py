@@ -83,11 +83,11 @@ class ErrorRule:
         conflict = {"kind": self.kind}
         for member in self.members.split():
             name, _, path = member.partition("=")
-            conflict[name] = _attribute(error, path or name)
+            conflict[name] = _read_attribute(error, path or name)
         return conflict if consuming is None else {**conflict, "by": consuming}
 
 
-def _attribute(value: Any, path: str) -> Any:
+def _read_attribute(value: Any, path: str) -> Any:
     for step in path.split("."):
         value = value[int(step)] if step.isdigit() else getattr(value, step)
     return value
@@ -166,7 +166,7 @@ class Refusal:
         self.code = code
 
 
-def api_error(
+def to_api_error(
     error: model.TreeclaimError,
     text: str | None = None,
     *,
@@ -181,7 +181,7 @@ def api_error(
     elif isinstance(error, model.OverloadedError):
         headers["Retry-After"] = RETRY_WHEN_BUSY
     if text is None and isinstance(error, query.QueryError):
-        return _query_error(error)
+        return _make_query_error(error)
     if isinstance(error, query.InvalidQueryError) and error.code:
         code = code or f"placement.query.{error.code}"
     members = {}
@@ -196,7 +196,7 @@ def api_error(
     )
 
 
-def _query_error(error: query.QueryError) -> ApiError:
+def _make_query_error(error: query.QueryError) -> ApiError:
     """Return a 400 with the place of the query that has an unknown name."""
     is_class = isinstance(error.error, model.ResourceClassNotFoundError)
     prefix = "Invalid resource class in resources parameter: " if is_class else ""

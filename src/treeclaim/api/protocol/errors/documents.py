@@ -13,9 +13,9 @@ from http import HTTPStatus
 from itertools import takewhile
 from typing import Any
 
-from treeclaim.api.protocol.errors import DEADLINE, ERROR_RULES, UNDEFINED, ApiError, api_error
-from treeclaim.api.protocol.negotiation import best_match
-from treeclaim.api.protocol.texts import json_bytes
+from treeclaim.api.protocol.errors import DEADLINE, ERROR_RULES, UNDEFINED, ApiError, to_api_error
+from treeclaim.api.protocol.negotiation import select_media_type
+from treeclaim.api.protocol.texts import to_json
 from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     SearchGivenUpError,
@@ -62,15 +62,15 @@ def render_error(
 
     `version` is None if its negotiation failed.
     """
-    kind = best_match(accept, ("text/html", "application/json")) or _PLAIN
-    details = [_detail(error), *map(_detail, error.others)]
+    media_type = select_media_type(accept, ("text/html", "application/json")) or _PLAIN
+    details = [_format_detail(error), *map(_format_detail, error.others)]
     detail = "\n\n".join(details)
-    if kind == "application/json":
+    if media_type == "application/json":
         every = zip((error, *error.others), details, strict=True)
-        documents = [_document(error, text, version, request_id) for error, text in every]
-        return kind, json_bytes({"errors": documents})
+        documents = [_make_document(error, text, version, request_id) for error, text in every]
+        return media_type, to_json({"errors": documents})
     status_line = f"{error.status.value} {error.status.phrase}"
-    if kind == _PLAIN:
+    if media_type == _PLAIN:
         return "text/plain; charset=UTF-8", f"{status_line}\n\n{detail}\n\n".encode()
     page = (
         f"<html>\n <head>\n  <title>{status_line}</title>\n </head>\n <body>\n"
@@ -80,7 +80,7 @@ def render_error(
     return "text/html; charset=UTF-8", page.encode()
 
 
-def _detail(error: ApiError) -> str:
+def _format_detail(error: ApiError) -> str:
     return "\n\n ".join(
         part
         for part in (
@@ -91,7 +91,7 @@ def _detail(error: ApiError) -> str:
     )
 
 
-def _document(
+def _make_document(
     error: ApiError, detail: str, version: Version | None, request_id: str
 ) -> dict[str, Any]:
     document: dict[str, Any] = {
@@ -130,13 +130,13 @@ def add_details(
     return error
 
 
-def batch_error(faults: Sequence[EntryFault], version: Version, replica: Replica) -> ApiError:
+def make_batch_error(faults: Sequence[EntryFault], version: Version, replica: Replica) -> ApiError:
     """Return the response to a batch with faulty entries: an error for each fault.
 
     An error with the lowest status comes first, and so is the status of the response.
     """
     errors = [
-        _fault_error(fault, version, replica if number < _MOST_SUGGESTIONS else None)
+        _make_fault_error(fault, version, replica if number < _MOST_SUGGESTIONS else None)
         for number, fault in enumerate(faults)
     ]
     first = min(errors, key=lambda error: error.status)
@@ -144,11 +144,11 @@ def batch_error(faults: Sequence[EntryFault], version: Version, replica: Replica
     return first
 
 
-def _fault_error(fault: EntryFault, version: Version, replica: Replica | None) -> ApiError:
+def _make_fault_error(fault: EntryFault, version: Version, replica: Replica | None) -> ApiError:
     # The unknown class is in the body, so the status is not 404.
     is_class = isinstance(fault.error, ResourceClassNotFoundError)
     status = HTTPStatus.BAD_REQUEST if is_class else None
-    error = api_error(fault.error, f"providers[{fault.index}]: {fault.error}", status=status)
+    error = to_api_error(fault.error, f"providers[{fault.index}]: {fault.error}", status=status)
     return add_details(error, fault.error, version, replica)
 
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from treeclaim.api.admission import WaitKind
-from treeclaim.api.protocol.errors import ApiError, Refusal, api_error
+from treeclaim.api.protocol.errors import ApiError, Refusal, to_api_error
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Answer, Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
@@ -62,7 +62,7 @@ class DescribedResponse:
     located: bool = False
 
 
-_OF_RESPONSES = frozenset(DescribedResponse.__dataclass_fields__)
+_RESPONSE_ATTRIBUTES = frozenset(DescribedResponse.__dataclass_fields__)
 
 EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False)
 """The response of deletions, and of writes without a response body."""
@@ -176,8 +176,8 @@ class Operation:
         for refusal in self.refusals:
             if isinstance(error, refusal.errors):
                 text = refusal.text.format(**arguments, error=error)
-                return api_error(error, text, status=refusal.status, code=refusal.code)
-        return api_error(error)
+                return to_api_error(error, text, status=refusal.status, code=refusal.code)
+        return to_api_error(error)
 
 
 def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
@@ -192,21 +192,23 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
     """
     method, path = route.split(" ")
     attributes.setdefault("needs_opt_in", path.startswith("/treeclaim/"))
-    if only := {name: attributes.pop(name) for name in _OF_RESPONSES & attributes.keys()}:
-        attributes["answers"] = (DescribedResponse(**only),)
+    if response_attributes := {
+        name: attributes.pop(name) for name in _RESPONSE_ATTRIBUTES & attributes.keys()
+    }:
+        attributes["answers"] = (DescribedResponse(**response_attributes),)
 
     def declare(handler: Handler) -> Handler:
         models = handler.__annotations__
         readers: dict[str, Callable[[Call], Any]] = {}
         if "query" in models:
             query = attributes["query"] = QueryReader(models["query"])
-            readers["query"] = lambda call: query.read_pairs(call.query())
+            readers["query"] = lambda call: query.read_pairs(call.read_query())
         if "body" in models:
             attributes["body"] = BodyReader(models["body"])
             attributes.setdefault("most_values", MOST_VALUES_IN_BULK)
-            readers["body"] = Call.json
+            readers["body"] = Call.read_body
         summary = _SECTION.sub("", (handler.__doc__ or "").split("\n", 1)[0])
-        answer = _with_parameters(handler, readers) if readers else handler
+        answer = _bind_parameters(handler, readers) if readers else handler
         declared = Operation(method, path, answer, summary=summary, **attributes)
         _declared.append(declared)
         return handler
@@ -214,7 +216,7 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
     return declare
 
 
-def _with_parameters(
+def _bind_parameters(
     handler: Callable[..., Answer], readers: Mapping[str, Callable[[Call], Any]]
 ) -> Callable[[Call], Answer]:
     @wraps(handler)

@@ -105,7 +105,7 @@ class Call(NamedTuple):
         """Return a path with the mount prefix, for links in bodies."""
         return f"{self.request.root_path}{path}"
 
-    def json(self) -> Any:
+    def read_body(self) -> Any:
         """Read, parse and validate the body.
 
         Raises:
@@ -139,7 +139,7 @@ class Call(NamedTuple):
         if not self.is_allowed(rule, target):
             raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
 
-    def query(self) -> list[tuple[str, str]]:
+    def read_query(self) -> list[tuple[str, str]]:
         """Return the names and values of the query string; see `parse_query_string`."""
         return parse_query_string(self.request.query_string)
 

@@ -33,7 +33,7 @@ from treeclaim.api.protocol.request.schemas import (
     QUERY,
     TYPE_NAME,
     Schema,
-    transformed,
+    transform,
 )
 from treeclaim.model.claim import MOST_SOURCES
 from treeclaim.model.microversions import Version
@@ -43,7 +43,7 @@ from treeclaim.model.provider import CONDITION_KEY, MAXIMUM_INTEGER
 _MOST_DOMAINS = 1_000
 _MOST_PARTS = 10_000
 
-_NOUNS = {
+_EXPECTED_KINDS = {
     "bool_type": "true or false",
     "dict_type": "an object",
     "float_type": "a number",
@@ -57,7 +57,7 @@ _NOUNS = {
 }
 """Expected values, by pydantic's types of errors."""
 
-_WORDS = {
+_PROBLEM_TEXTS = {
     "greater_than_equal": "{value} is less than {ge}",
     "less_than_equal": "{value} is more than {le}",
     "string_too_long": "a text of more than {max_length} characters",
@@ -75,7 +75,7 @@ _WORDS = {
 _MEMBER = re.compile(r"<\w+\.\w+: ('\w+')>")
 """A member of an enumeration in pydantic's texts."""
 
-_FORMS = {
+_EXPECTED_FORMS = {
     CLASS_NAME: "a name of capital letters, digits and _",
     TYPE_NAME: "the name of a consumer type",
     PROVIDER_KEY: "a UUID with dashes",
@@ -95,7 +95,7 @@ class Body(BaseModel):
     def _check_members(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        bounds = _bounds(cls)
+        bounds = _read_bounds(cls)
         for name, member in value.items():
             if name not in bounds:
                 raise ValueError(quote_value(unknown_word(quote_value(name), bounds)))
@@ -109,7 +109,7 @@ class Body(BaseModel):
 
 
 @cache
-def _bounds(model: type[Body]) -> Mapping[str, tuple[bool, int]]:
+def _read_bounds(model: type[Body]) -> Mapping[str, tuple[bool, int]]:
     """Return whether each member may be null, and its greatest length; 0 for no bound."""
     return {
         field.alias or name: (
@@ -177,43 +177,43 @@ def _inline_definitions(schema: Schema, definitions: Mapping[str, Any]) -> Any:
             # The member may be absent, but not null.
             kinds = [kind for kind in node["anyOf"] if kind != {"type": "null"}]
             return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
-        left_out = {"title", "default", "discriminator"}
+        removed_keys = {"title", "default", "discriminator"}
         if "properties" in node:
             # Objects with equal members are one named schema, even if the docstrings of their models differ.
-            left_out.add("description")
-        return {key: value for key, value in node.items() if key not in left_out}
+            removed_keys.add("description")
+        return {key: value for key, value in node.items() if key not in removed_keys}
 
-    return transformed(schema, inline)
+    return transform(schema, inline)
 
 
 def _describe_problem(error: ValidationError, body: Any, within: str) -> str:
     first = error.errors(include_url=False)[0]
     kind, steps = first["type"], list(first["loc"])
-    values = dict(first.get("ctx", {}), value=shown_value(first["input"]))
-    noun = _NOUNS.get(kind)
+    values = dict(first.get("ctx", {}), value=abbreviate(first["input"]))
+    noun = _EXPECTED_KINDS.get(kind)
     if kind == "missing":
         text = f"{steps.pop()!r} is required"
     elif kind == "string_pattern_mismatch":
         pattern = values["pattern"]
         choices = pattern.strip("^()$").replace("|", ", ")
-        text = f"{values['value']} is not {_FORMS.get(pattern, f'one of {choices}')}"
+        text = f"{values['value']} is not {_EXPECTED_FORMS.get(pattern, f'one of {choices}')}"
     elif noun is not None:
         text = f"{values['value']} is not {noun}"
     else:
-        text = _WORDS[kind].format(**values) if kind in _WORDS else first["msg"]
+        text = _PROBLEM_TEXTS[kind].format(**values) if kind in _PROBLEM_TEXTS else first["msg"]
         text = _MEMBER.sub(r"\1", text)
-    place = ".".join(filter(None, (within, _place(body, steps))))
+    place = ".".join(filter(None, (within, _format_place(body, steps))))
     return f"{place}: {text}" if place else text
 
 
-def shown_value(value: Any) -> str:
+def abbreviate(value: Any) -> str:
     """Return the beginning of a value as JSON, for an error text."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return quote_value(json.dumps(value, ensure_ascii=False))
 
 
-def _place(body: Any, steps: Iterable[int | str]) -> str:
+def _format_place(body: Any, steps: Iterable[int | str]) -> str:
     """Return the place of a value, as in `rules[0].domains[1]`; steps that are not in the body are branches of unions."""
     text = ""
     for step in steps:
@@ -224,13 +224,13 @@ def _place(body: Any, steps: Iterable[int | str]) -> str:
     return quote_value(text.removeprefix("."))
 
 
-def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:
+def _make_uuid_validator(noun: str, *, normalises: bool = True) -> AfterValidator:
     """Return a validator of UUIDs in any spelling; `noun` is the kind of object in its error."""
 
     def read(text: str) -> str:
         uuid = normalised_uuid(text)
         if uuid is None:
-            raise ValueError(f"{shown_value(text)} is not the UUID of {noun}")
+            raise ValueError(f"{abbreviate(text)} is not the UUID of {noun}")
         return uuid if normalises else text
 
     return AfterValidator(read)
@@ -241,17 +241,23 @@ def items(least: int = 0, most: int | None = None) -> Any:
     return Field(strict=False, min_length=least or None, max_length=most, fail_fast=True)
 
 
-AnyUuid = Annotated[str, _uuid("anything", normalises=False), WithJsonSchema(ANY_UUID)]
+AnyUuid = Annotated[
+    str, _make_uuid_validator("anything", normalises=False), WithJsonSchema(ANY_UUID)
+]
 UuidText = Annotated[str, WithJsonSchema(ANY_UUID)]
 """A UUID that the handler validates."""
-ConsumerUuid = Annotated[str, _uuid("a consumer"), WithJsonSchema(ANY_UUID)]
-ProviderUuid = Annotated[str, _uuid("a resource provider"), WithJsonSchema(ANY_UUID)]
+ConsumerUuid = Annotated[str, _make_uuid_validator("a consumer"), WithJsonSchema(ANY_UUID)]
+ProviderUuid = Annotated[
+    str, _make_uuid_validator("a resource provider"), WithJsonSchema(ANY_UUID)
+]
 ConsumerKey = Annotated[str, Field(pattern=PROVIDER_KEY)]
 """A UUID with dashes, in the spelling of the client."""
 DashedUuid = Annotated[str, Field(pattern=str(DASHED_UUID["pattern"]))]
 ConditionKey = Annotated[str, Field(pattern=f"^{CONDITION_KEY}$")]
-HoldUuid = Annotated[str, _uuid("a hold"), WithJsonSchema(ANY_UUID)]
-AggregateUuid = Annotated[str, _uuid("an aggregate", normalises=False), WithJsonSchema(ANY_UUID)]
+HoldUuid = Annotated[str, _make_uuid_validator("a hold"), WithJsonSchema(ANY_UUID)]
+AggregateUuid = Annotated[
+    str, _make_uuid_validator("an aggregate", normalises=False), WithJsonSchema(ANY_UUID)
+]
 """A UUID in the spelling of the client, which page 40 preserves."""
 
 Consumers = Annotated[tuple[ConsumerUuid, ...], items(0, MOST_NAMED)]
@@ -283,7 +289,7 @@ def _read_domains(value: Any, read: Callable[[Any], Any]) -> Any:
         return tuple(dict.fromkeys(read(value)))
     if value == "tree":
         return ()
-    raise ValueError(f"{shown_value(value)} is neither 'tree' nor a list of aggregates")
+    raise ValueError(f"{abbreviate(value)} is neither 'tree' nor a list of aggregates")
 
 
 _AGGREGATES = {"type": "array", "minItems": 1, "maxItems": _MOST_DOMAINS, "items": ANY_UUID}

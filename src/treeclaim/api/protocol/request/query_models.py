@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.request.bodies import BodyReader, DashedUuid, items, shown_value
+from treeclaim.api.protocol.request.bodies import BodyReader, DashedUuid, abbreviate, items
 from treeclaim.api.protocol.request.schemas import (
     CLASS_NAME,
     DASHED_UUID,
@@ -55,7 +55,7 @@ class QueryReader(BodyReader):
 
 def _read_integer(value: str) -> int:
     if not _INTEGER.fullmatch(value):
-        raise ValueError(f"{shown_value(value)} is not an integer")
+        raise ValueError(f"{abbreviate(value)} is not an integer")
     return int(value)
 
 

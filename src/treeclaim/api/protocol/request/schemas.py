@@ -100,17 +100,17 @@ class OrNull(NamedTuple):
     shape: Shape
 
 
-def schema_of(shape: Shape) -> Schema:
+def to_schema(shape: Shape) -> Schema:
     """Convert a shape to a JSON schema."""
     if isinstance(shape, type) and shape in _TYPES:
         return {"type": _TYPES[shape]}
     if isinstance(shape, UnionType):
         return {"type": [_TYPES[kind] for kind in shape.__args__]}
     if isinstance(shape, OrNull):
-        schema = schema_of(shape.shape)
+        schema = to_schema(shape.shape)
         return schema | {"type": [schema["type"], "null"]}
     if isinstance(shape, list):
-        return {"type": "array", "items": schema_of(shape[0])}
+        return {"type": "array", "items": to_schema(shape[0])}
     return _object_schema(shape) if isinstance(shape, dict) else {"enum": list(shape)}
 
 
@@ -119,8 +119,8 @@ def _object_schema(shape: dict[Any, Shape]) -> Schema:
         return shape
     first, inner = next(iter(shape.items()))
     if first is str or first.startswith("^"):
-        return mapping(".*" if first is str else first, schema_of(inner))
-    members = {name: schema_of(inner) for name, inner in shape.items()}
+        return mapping(".*" if first is str else first, to_schema(inner))
+    members = {name: to_schema(inner) for name, inner in shape.items()}
     required = {name: schema for name, schema in members.items() if not name.endswith("?")}
     optional = {name[:-1]: schema for name, schema in members.items() if name.endswith("?")}
     return record(required, optional)
@@ -157,10 +157,10 @@ QUERY: Schema = {
 """A query in a body, for the API description."""
 
 
-def transformed(node: Any, change: Callable[[Schema], Any]) -> Any:
+def transform(node: Any, change: Callable[[Schema], Any]) -> Any:
     """Return a copy of a schema after applying a function to each mapping, inner mappings first."""
     if isinstance(node, list | tuple):
-        return [transformed(part, change) for part in node]
+        return [transform(part, change) for part in node]
     if not isinstance(node, Mapping):
         return node
-    return change({key: transformed(part, change) for key, part in node.items()})
+    return change({key: transform(part, change) for key, part in node.items()})

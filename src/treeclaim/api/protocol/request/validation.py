@@ -73,7 +73,7 @@ class Checker:
             schema, formats={"uuid": _is_uuid}, validate_formats=True
         )
 
-    def problem(self, value: object, *, length: int) -> str | None:
+    def find_problem(self, value: object, *, length: int) -> str | None:
         """Return the problem of a value in one line; None if the value is valid.
 
         `length` is the number of characters of its text.
@@ -82,20 +82,20 @@ class Checker:
             if self._quick.is_valid(value):
                 return None
             if length > LONGEST_WORDED:
-                return self._brief_problem(value)
-            return self._worded_problem(value) or self._brief_problem(value)
+                return self._find_brief_problem(value)
+            return self._find_worded_problem(value) or self._find_brief_problem(value)
         except (RecursionError, ValueError, orjson.JSONEncodeError):
             # The limit of a library, far beyond the levels of any schema.
             return "the value is nested too deeply"
 
-    def _worded_problem(self, value: object) -> str | None:
+    def _find_worded_problem(self, value: object) -> str | None:
         error = best_match(islice(self._wording.iter_errors(value), _MOST_ERRORS))
         if error is None:
             return None
-        error.message = _without_middle(error.message)
+        error.message = _shorten_middle(error.message)
         return str(error).replace("\n", " ")
 
-    def _brief_problem(self, value: object) -> str:
+    def _find_brief_problem(self, value: object) -> str:
         """Return the first problem in a text of bounded length."""
         # An iterator over the errors would compute all of them first.
         try:
@@ -121,7 +121,7 @@ def _describe_error(error: jsonschema_rs.ValidationError) -> str:
     )
 
 
-def _without_middle(message: str) -> str:
+def _shorten_middle(message: str) -> str:
     """Shorten a message that begins with a value and ends with its problem."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
@@ -169,13 +169,13 @@ def _convert_whole_numbers(value: Any) -> None:
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST):
-        level = [inner for outer in level for inner in _whole_numbers(outer)]
+        level = [inner for outer in level for inner in _convert_level(outer)]
         if not level:
             return
     raise bad_request("JSON does not validate: the value is nested too deeply")
 
 
-def _whole_numbers(outer: Any) -> Iterator[Any]:
+def _convert_level(outer: Any) -> Iterator[Any]:
     """Convert the whole numbers of a list or mapping; yield the lists and mappings in it."""
     for key, value in outer.items() if isinstance(outer, dict) else enumerate(outer):
         kind = type(value)
@@ -187,7 +187,7 @@ def _whole_numbers(outer: Any) -> Iterator[Any]:
 
 def require_body(checker: Checker, body: object, length: int) -> None:
     """Validate a parsed body of `length` bytes; raise a 400 with its problem."""
-    problem = checker.problem(body, length=length)
+    problem = checker.find_problem(body, length=length)
     if problem is not None:
         raise bad_request(f"JSON does not validate: {problem}")
 
@@ -219,7 +219,7 @@ def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, s
         InvalidQueryError: with the problem.
     """
     query = dict(pairs)
-    problem = checker.problem(query, length=count_characters(pairs))
+    problem = checker.find_problem(query, length=count_characters(pairs))
     if problem is not None:
         raise value_parsers.invalid_query(problem)
     return query

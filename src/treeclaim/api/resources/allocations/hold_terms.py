@@ -126,7 +126,7 @@ def require_type(consumer_type: str | None, hold: HoldTerms | None) -> str:
     return consumer_type or HOLD_TYPE
 
 
-def require_sources(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
+def authorize_sources(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
     """Return holds from which the caller may draw; raise a 403 otherwise."""
     if holds:
         call.require_allowed(DRAW_RULE)

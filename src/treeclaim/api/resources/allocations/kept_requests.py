@@ -10,7 +10,7 @@ import orjson
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.operations import start_search
-from treeclaim.api.resources.candidates.queries import Queries, parse_request, require_names
+from treeclaim.api.resources.candidates.queries import QueryParser, parse_request, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import LONGEST_REQUEST, ConsumerClaim, Omission
 from treeclaim.model.errors import TreeclaimError
@@ -18,7 +18,7 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.store.reading.holders import ConsumerDetails, load_requests
 
 
-def storable_request(alternatives: Sequence[str]) -> tuple[str, ...] | None:
+def select_storable_request(alternatives: Sequence[str]) -> tuple[str, ...] | None:
     """Return the queries to store with consumers; None if they are too long."""
     is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
     return tuple(alternatives) if is_short else None
@@ -51,16 +51,18 @@ def require_valid(
     for uuid, texts in new.items():
         if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
             raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
-    queries = Queries(call, start_search(call), (text for texts in new.values() for text in texts))
+    queries = QueryParser(
+        call, start_search(call), (text for texts in new.values() for text in texts)
+    )
     read = {
-        f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)
+        f"{where[uuid]}[{number}]": queries.parse_without_holds(f"{where[uuid]}[{number}]", text)
         for uuid, texts in new.items()
         for number, text in enumerate(texts)
     }
     require_names(call, read)
 
 
-def shown_request(
+def render_request(
     call: Call, kept: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
     """Return the members `request` and `request_valid` of a consumer; `amounts` are its allocations by provider and class."""
@@ -77,7 +79,9 @@ def shown_request(
     }
 
 
-def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) -> frozenset[str]:
+def find_tolerated_keys(
+    call: Call, request: Sequence[str], held: Mapping[str, int]
+) -> frozenset[str]:
     """Return the keys of conditions that a consumer's stored request tolerates; see `find_alternative`."""
     alternative = find_alternative(call, request, held)
     return frozenset() if alternative is None else alternative.tolerated

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol.errors import api_error, bad_request
+from treeclaim.api.protocol.errors import bad_request, to_api_error
 from treeclaim.api.protocol.operations import (
     Call,
     Refusal,
@@ -29,7 +29,7 @@ from treeclaim.api.protocol.request.schemas import (
     Shape,
     mapping,
     record,
-    transformed,
+    transform,
 )
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
@@ -61,28 +61,28 @@ _MAPPINGS: Schema = {
 MEMBERS = BodyReader(ClaimMembers)
 """Reads the members of the extension; the schemas of claims accept any value for them."""
 
-_DRAWING = ("from_holds", "tolerates")
+_DRAW_MEMBERS = ("from_holds", "tolerates")
 """Members that a claim in a reshape must not have."""
 
 
-def claim(version: Version) -> Schema:
+def claim_schema(version: Version) -> Schema:
     """Return the schema of PUT /allocations/{consumer_uuid}."""
     least = 0 if version.has(Feature.CONSUMER_GENERATIONS) else 1
-    return _claim(version, least, draws=True)
+    return _make_claim_schema(version, least, draws=True)
 
 
-def claims(version: Version) -> Schema:
+def claims_schema(version: Version) -> Schema:
     """Return the schema of POST /allocations."""
-    return mapping(PROVIDER_KEY, _claim(version, 0, draws=True), least=1)
+    return mapping(PROVIDER_KEY, _make_claim_schema(version, 0, draws=True), least=1)
 
 
-def reshaped_claims(version: Version) -> Schema:
+def reshaped_claims_schema(version: Version) -> Schema:
     """Return the schema of the claims of a reshape, of which there may be none (page 75)."""
-    return mapping(PROVIDER_KEY, _claim(version, 0, draws=False))
+    return mapping(PROVIDER_KEY, _make_claim_schema(version, 0, draws=False))
 
 
-def _claim(version: Version, least: int, *, draws: bool) -> Schema:
-    required: dict[str, Schema] = {"allocations": _allocations_schema(version, least)}
+def _make_claim_schema(version: Version, least: int, *, draws: bool) -> Schema:
+    required: dict[str, Schema] = {"allocations": _make_allocations_schema(version, least)}
     if version.has(Feature.ALLOCATION_OWNERS_REQUIRED):
         required |= {"project_id": SHORT_TEXT, "user_id": SHORT_TEXT}
     if version.has(Feature.CONSUMER_GENERATIONS):
@@ -94,14 +94,18 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
         # `require_type` requires the type of a claim without `hold`.
         optional |= {
             "consumer_type": required.pop("consumer_type"),
-            **{name: {} for name in ClaimMembers.model_fields if draws or name not in _DRAWING},
+            **{
+                name: {}
+                for name in ClaimMembers.model_fields
+                if draws or name not in _DRAW_MEMBERS
+            },
         }
     return record(required, optional)
 
 
-def described_claims(schema: Schema) -> Schema:
+def describe_claims(schema: Schema) -> Schema:
     """Return a copy of a schema that describes the members of the extension."""
-    described: Schema = transformed(schema, _describe_claim)
+    described: Schema = transform(schema, _describe_claim)
     return described
 
 
@@ -114,7 +118,7 @@ def _describe_claim(node: Schema) -> Schema:
     return node | {"properties": named} | TYPE_UNLESS_HOLD
 
 
-def _allocations_schema(version: Version, least: int) -> Schema:
+def _make_allocations_schema(version: Version, least: int) -> Schema:
     if version.has(Feature.ALLOCATIONS_BY_PROVIDER):
         share = record({"resources": _RESOURCES}, {"generation": INTEGER})
         return mapping(PROVIDER_KEY, share, least=least)
@@ -130,7 +134,7 @@ SHOWN_HOLD: Shape = {
     "drawn": {str: AMOUNTS},
 }
 
-OWNED: Shape = {
+OWNER: Shape = {
     "project_id": str,
     "user_id": str,
     "consumer_generation": int,
@@ -138,7 +142,7 @@ OWNED: Shape = {
 }
 """The owner of a consumer in responses."""
 
-KEPT: Shape = {
+DETAILS: Shape = {
     # Terms of a hold; null for other consumers.
     "hold?": OrNull(SHOWN_HOLD),
     # The drawn amounts of a consumer, by hold and provider.
@@ -149,8 +153,8 @@ KEPT: Shape = {
 
 CONSUMER: Shape = (
     {"allocations": HELD}
-    | {f"{name}?": shape for name, shape in OWNED.items()}
-    | KEPT
+    | {f"{name}?": shape for name, shape in OWNER.items()}
+    | DETAILS
     | {"request_valid?": bool | None}
 )
 """The allocations of a consumer; without allocations, Placement's response has no other member."""
@@ -163,7 +167,7 @@ PROVIDER: Shape = {
 
 _NO_DETAILS = ConsumerDetails({}, {}, {})
 
-UNABLE = Refusal(
+UNABLE_TO_ALLOCATE = Refusal(
     "Unable to allocate inventory: {error}",
     InventoryMissingError,
     UnitConstraintError,
@@ -173,7 +177,7 @@ UNABLE = Refusal(
 """The response to a claim that a provider rejects."""
 
 _REFUSALS = (
-    UNABLE,
+    UNABLE_TO_ALLOCATE,
     Refusal(
         "Inventory and/or allocations changed while attempting to allocate", ConcurrentChangeError
     ),
@@ -199,11 +203,11 @@ def show_allocations(call: Call) -> Reply:
     body: dict[str, Any] = {"allocations": {}}
     modified_at = None
     if consumer is not None and (consumer[0]["allocations"] or uuid in kept.holds):
-        body, modified_at = _consumer_document(call, consumer[0]), consumer[1]
+        body, modified_at = _make_consumer_document(call, consumer[0]), consumer[1]
     amounts = {provider: share["resources"] for provider, share in body["allocations"].items()}
     if is_extended:
         body |= hold_terms.render_terms(kept, uuid)
-        body |= kept_requests.shown_request(call, kept, uuid, amounts)
+        body |= kept_requests.render_request(call, kept, uuid, amounts)
     return Reply(body=body, modified_at=modified_at)
 
 
@@ -216,7 +220,7 @@ _MEMBERS = {
 """The feature that introduced each member of a consumer."""
 
 
-def _consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
+def _make_consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
     members = {name: consumer[name] for name, feature in _MEMBERS.items() if call.has(feature)}
     return {"allocations": consumer["allocations"], **members}
 
@@ -224,8 +228,8 @@ def _consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any
 @operation(
     "PUT /allocations/{consumer_uuid}",
     policy="placement:allocations:update",
-    body=VersionedSchema(claim),
-    forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=described_claims),
+    body=VersionedSchema(claim_schema),
+    forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=describe_claims),
     refusals=_REFUSALS,
 )
 def replace_allocations(call: Call) -> None:
@@ -234,8 +238,8 @@ def replace_allocations(call: Call) -> None:
     consumer_uuid = normalised_uuid(uuid_text)
     if consumer_uuid is None:
         raise bad_request(f"Malformed consumer_uuid: {quote_value(uuid_text)}")
-    claims = [_read_claim(call, consumer_uuid, call.json())]
-    require_sound(call, claims)
+    claims = [_read_claim(call, consumer_uuid, call.read_body())]
+    require_valid_claims(call, claims)
     write_claims(call, claims)
 
 
@@ -243,14 +247,14 @@ def replace_allocations(call: Call) -> None:
     "POST /allocations",
     policy="placement:allocations:manage",
     since=Feature.MANAGE_ALLOCATIONS,
-    body=VersionedSchema(claims),
-    forms=ValueForms(body=described_claims),
+    body=VersionedSchema(claims_schema),
+    forms=ValueForms(body=describe_claims),
     refusals=_REFUSALS,
 )
 def manage_allocations(call: Call) -> None:
     """Replace what several consumers hold, all or nothing (section 4)."""
-    claims = read_claims(call, call.json())
-    require_sound(call, claims)
+    claims = read_claims(call, call.read_body())
+    require_valid_claims(call, claims)
     write_claims(call, claims)
 
 
@@ -260,7 +264,7 @@ def read_claims(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
     return [_read_claim(call, uuid, claim, place=quote_value(uuid)) for uuid, claim in items]
 
 
-def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
+def require_valid_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     """Raise a 400 for invalid holds and requests of claims, as far as this needs no lock (page 100)."""
     hold_terms.require_disjoint(
         ([claim.consumer_uuid], claim.hold, claim.from_holds) for claim in claims
@@ -292,7 +296,7 @@ def _read_claim(
     knows_holds = call.version.is_extended
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
-        allocations=_allocations(call, body["allocations"]),
+        allocations=_read_allocations(call, body["allocations"]),
         project_id=body.get("project_id", services.incomplete_project_id),
         user_id=body.get("user_id", services.incomplete_user_id),
         generation=generation,
@@ -301,13 +305,13 @@ def _read_claim(
         else named_type,
         knows_holds=knows_holds,
         hold=hold,
-        from_holds=hold_terms.require_sources(call, members.from_holds),
+        from_holds=hold_terms.authorize_sources(call, members.from_holds),
         request=members.kept_request,
         tolerates=frozenset(members.tolerates),
     )
 
 
-def _allocations(
+def _read_allocations(
     call: Call, shares: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
     """Read allocations from either form; in a list, the last item of a provider applies."""
@@ -328,7 +332,7 @@ def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     except ResourceClassNotFoundError as error:
         consumers = ", ".join(claim.consumer_uuid for claim in claims)
         text = f"Unable to allocate inventory for consumer {consumers}: {error}"
-        raise api_error(error, text, status=HTTPStatus.BAD_REQUEST) from error
+        raise to_api_error(error, text, status=HTTPStatus.BAD_REQUEST) from error
 
 
 @operation(

@@ -7,8 +7,8 @@ from operator import attrgetter
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.resources.candidates import schemas
-from treeclaim.api.resources.candidates.queries import Mixes, parse_pairs, parse_request
-from treeclaim.api.resources.extension.lists import unknown_class_refusal
+from treeclaim.api.resources.candidates.queries import MixReader, parse_pairs, parse_request
+from treeclaim.api.resources.extension.lists import refuse_unknown_class
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
@@ -17,7 +17,7 @@ from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, key_of
 
-_REFUSALS = (unknown_class_refusal("resources"),)
+_REFUSALS = (refuse_unknown_class("resources"),)
 
 DRAW_RULE = "treeclaim:holds:draw"
 """Policy rule of requests with `from_holds`."""
@@ -38,11 +38,11 @@ def list_candidates(call: Call) -> Answer:
     request = parse_request(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
     arrival = start_search(call)
-    mixes = Mixes(call, arrival.check)
+    mixes = MixReader(call, arrival.check)
     request = mixes.add_to_order(request)
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
-    question = candidate_question(request, services.search, _form(call.version), key)
+    question = candidate_question(request, services.search, _select_form(call.version), key)
     return services.replica.answer(question, arrival)
 
 
@@ -59,7 +59,7 @@ def start_search(call: Call) -> Arrival:
 
 
 @cache
-def _form(version: Version) -> BodyForm:
+def _select_form(version: Version) -> BodyForm:
     return BodyForm(
         list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
         mappings=version.has(Feature.MAPPINGS),
@@ -80,7 +80,7 @@ def _form(version: Version) -> BodyForm:
 )
 def explain_candidates(call: Call) -> Answer:
     """Explain the result of a request for candidates."""
-    pairs, own_names = call.query(), schemas.FocusQuery.model_fields
+    pairs, own_names = call.read_query(), schemas.FocusQuery.model_fields
     search_pairs = [pair for pair in pairs if pair[0] not in own_names]
     most_groups = call.services.options.max_request_groups
     request = parse_pairs(search_pairs, call.version, most_groups)
@@ -90,7 +90,7 @@ def explain_candidates(call: Call) -> Answer:
     require_may_draw(call, request)
     arrival = start_search(call)
     # The order is validated as in a search, but does not affect the explanation.
-    Mixes(call, arrival.check).add_to_order(request)
+    MixReader(call, arrival.check).add_to_order(request)
     key = key_of("explain", call.version, call.request.query_string)
     question = explain_question(request, Focus(query.nearest, query.tree), key, shows_held=True)
     try:

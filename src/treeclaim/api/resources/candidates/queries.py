@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import orjson
 
-from treeclaim.api.protocol.errors import BAD_VALUE, api_error, bad_request
+from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, to_api_error
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.request.validation import Checker, count_characters, parse_query_string
 from treeclaim.api.protocol.short_cache import cache_short
@@ -26,7 +26,7 @@ from treeclaim.store.operations import mixes as store
 _LONGEST_CACHED = 8_192
 """Most characters of a cached query: 2 MiB for all queries, and ten times that for the parsed requests."""
 
-_FIRST_COUNTS = ("limit", "group_policy")
+_FIRST_VALUE_APPLIES = ("limit", "group_policy")
 """Parameters of which Placement validates all values and applies the first (contract page 90, note N5)."""
 
 _LONGEST_QUERY = 256 * 1024
@@ -58,23 +58,25 @@ def parse_pairs(
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     require_few_groups(list(values), most_groups)
-    _check_names(values, QUERY.at(version))
+    _validate_values(values, QUERY.at(version))
     return parse_query(pairs, values, version)
 
 
-def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
+def _validate_values(values: Mapping[str, list[str]], checker: Checker) -> None:
     """Step A: validate the names, and the values of parameters without a group."""
     first = {name: texts[0] for name, texts in values.items()}
-    problem = checker.problem(first, length=count_characters(first.items()))
-    for name in _FIRST_COUNTS:
+    problem = checker.find_problem(first, length=count_characters(first.items()))
+    for name in _FIRST_VALUE_APPLIES:
         for value in values.get(name, [])[1:]:
             # The first value applies, but a malformed value is an error at any position (note N5).
-            problem = problem or checker.problem({"resources": "", name: value}, length=len(value))
+            problem = problem or checker.find_problem(
+                {"resources": "", name: value}, length=len(value)
+            )
     if problem is not None:
         raise invalid_query(problem)
 
 
-class Mixes:
+class MixReader:
     """Reads the mixes of a call from the database, each once.
 
     All methods raise StoreUnavailableError if the database does not answer.
@@ -93,22 +95,22 @@ class Mixes:
             InvalidQueryError: for an unknown mix, or a class that none of its requests has.
         """
         names = () if request.order is None else request.order.mix_names
-        return with_mixes(request, self.named(names)) if names else request
+        return with_mixes(request, self.load(names)) if names else request
 
     def require(self, name: str, place: str) -> Mix:
         """Return a mix; raise a 400 with its place in the call if it does not exist."""
-        by_name = self.named((name,))
+        by_name = self.load((name,))
         if name not in by_name:
             raise bad_request(f"{place}: there is no mix {quote_value(name)!r}.", BAD_VALUE)
         return by_name[name]
 
-    def named(self, names: Collection[str]) -> dict[str, Mix]:
+    def load(self, names: Collection[str]) -> dict[str, Mix]:
         """Return those of the mixes that exist, by name."""
         if missing := sorted(set(names) - self._known.keys()):
             texts = self._store.read(store.load_texts, list(filter(is_mix_name, missing)))
             for name in missing:
                 text = texts.get(name)
-                self._known[name] = None if text is None else (text, self._mix(name, text))
+                self._known[name] = None if text is None else (text, self._parse_mix(name, text))
         return {name: entry[1] for name in names if (entry := self._known[name]) is not None}
 
     @property
@@ -120,7 +122,7 @@ class Mixes:
             if entry is not None
         ]
 
-    def _mix(self, name: str, text: str) -> Mix:
+    def _parse_mix(self, name: str, text: str) -> Mix:
         requests = {}
         for key, entry in orjson.loads(text)["requests"].items():
             self._check_deadline()
@@ -133,7 +135,7 @@ class Mixes:
         return Mix(name, requests)
 
 
-class Queries:
+class QueryParser:
     """Parses the queries of a call, each text once, within its deadline; `mixes` reads the mixes of the call."""
 
     def __init__(self, call: Call, arrival: Arrival, texts: Iterable[str]) -> None:
@@ -143,10 +145,10 @@ class Queries:
         self._most_groups = call.services.options.max_request_groups
         self._arrival = arrival
         self._known: dict[str, CandidateRequest] = {}
-        self.mixes = Mixes(call, arrival.check)
+        self.mixes = MixReader(call, arrival.check)
         self._groups = 0
 
-    def at(self, place: str, query: str) -> CandidateRequest:
+    def parse(self, place: str, query: str) -> CandidateRequest:
         """Parse the query at a place of the body, which begins the text of an error.
 
         Raises:
@@ -164,16 +166,16 @@ class Queries:
             request = parse_request(query, self._version, self._most_groups)
             request = self.mixes.add_to_order(request)
         except InvalidQueryError as error:
-            raise api_error(error, f"{place}: {error}") from error
+            raise to_api_error(error, f"{place}: {error}") from error
         # The constructor has not counted parameters with percent-encoded names.
         self._groups += len(request.groups)
         _require_few_groups(self._groups)
         self._known[query] = request
         return request
 
-    def without_holds(self, place: str, query: str) -> CandidateRequest:
-        """Parse a query as `at` does; raise a 400 if it has `from_holds`, which is a member of the body instead."""
-        request = self.at(place, query)
+    def parse_without_holds(self, place: str, query: str) -> CandidateRequest:
+        """Parse a query as `parse` does; raise a 400 if it has `from_holds`, which is a member of the body instead."""
+        request = self.parse(place, query)
         if request.from_holds:
             raise bad_request(
                 f"{place}: Invalid query string parameters: 'from_holds' is a member of the "
@@ -188,16 +190,16 @@ def _require_few_groups(count: int) -> None:
         raise bad_request(f"The queries of the call have more than {_MOST_GROUPS} request groups.")
 
 
-def require_names(call: Call, read: Mapping[str, CandidateRequest]) -> None:
-    """Raise QueryError for the first query with an unknown name; `read` has the parsed queries by their places.
+def require_names(call: Call, requests: Mapping[str, CandidateRequest]) -> None:
+    """Raise QueryError for the first query with an unknown name; `requests` has the parsed queries by their places.
 
     Each query is validated once. Other requests get turns at the Forest in between.
     """
-    places = {id(request): place for place, request in reversed(list(read.items()))}
+    places = {id(request): place for place, request in reversed(list(requests.items()))}
     for chunk in chunks(list(places.values()), _NAMES_AT_ONCE):
         with call.services.replica.current() as forest:
             for place in chunk:
                 try:
-                    require_known_names(forest, read[place])
+                    require_known_names(forest, requests[place])
                 except TreeclaimError as error:
                     raise QueryError(place, error) from error

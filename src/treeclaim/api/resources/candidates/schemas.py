@@ -26,10 +26,10 @@ from treeclaim.model.provider import CONDITION_KEY
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 
-def candidate_query(version: Version) -> Schema:
+def candidate_query_schema(version: Version) -> Schema:
     """Return the schema of the names and scalar values of GET /allocation_candidates."""
-    scalars = _scalars(version)
-    grouped = _group_parameters(version)
+    scalars = _make_scalar_parameters(version)
+    grouped = _list_group_parameters(version)
     if not version.has(Feature.GRANULAR_GROUPS):
         group_parameters = {name: STRING for name in grouped if name != "resources"}
         return record({"resources": STRING}, scalars | group_parameters)
@@ -42,15 +42,15 @@ def candidate_query(version: Version) -> Schema:
     }
 
 
-def _scalars(version: Version) -> dict[str, Schema]:
+def _make_scalar_parameters(version: Version) -> dict[str, Schema]:
     return {
-        parameter.name: _checked_schema(parameter)
+        parameter.name: _make_value_schema(parameter)
         for parameter in QUERY_PARAMETERS
         if not parameter.of_group and version.brings(parameter.since)
     }
 
 
-def _checked_schema(parameter: QueryParameter) -> Schema:
+def _make_value_schema(parameter: QueryParameter) -> Schema:
     """Return the schema that validates a value before the parser does."""
     if parameter.grammar is Grammar.NUMBER:
         return {"type": "string", "pattern": "^[1-9][0-9]*$"}
@@ -59,7 +59,7 @@ def _checked_schema(parameter: QueryParameter) -> Schema:
     return STRING
 
 
-def _group_parameters(version: Version) -> list[str]:
+def _list_group_parameters(version: Version) -> list[str]:
     return [
         parameter.name
         for parameter in QUERY_PARAMETERS
@@ -77,14 +77,14 @@ class FocusQuery(Body):
 FOCUS = QueryReader(FocusQuery)
 
 
-def explain_query(version: Version) -> Schema:
+def explain_query_schema(version: Version) -> Schema:
     """Return the schema of GET /allocation_candidates/explain."""
-    schema = candidate_query(version)
+    schema = candidate_query_schema(version)
     return schema | {"properties": schema["properties"] | FOCUS.schema["properties"]}
 
 
-QUERY = VersionedSchema(candidate_query)
-EXPLAIN_QUERY = VersionedSchema(explain_query)
+QUERY = VersionedSchema(candidate_query_schema)
+EXPLAIN_QUERY = VersionedSchema(explain_query_schema)
 
 
 CANDIDATES: Shape = {

@@ -18,7 +18,7 @@ from treeclaim.api.protocol.request.schemas import (
     list_pattern,
     text,
 )
-from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
+from treeclaim.api.resources.allocations.kept_requests import find_tolerated_keys
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.audit import (
@@ -71,7 +71,7 @@ class LivingBody(Body):
     older_than: Annotated[int, Field(ge=0, le=_OLDEST)] = DEFAULT_AGE
 
 
-_ITEMS: Mapping[tuple[FindingKind, ...], Mapping[str, Any]] = {
+_REPAIRABLE: Mapping[tuple[FindingKind, ...], Mapping[str, Any]] = {
     (
         FindingKind.WITHOUT_CONSUMER,
         FindingKind.EMPTY_CONSUMER,
@@ -108,7 +108,7 @@ _REPAIRS = [
         kind=(Literal[kinds], ...),
         **{name: (form, ...) for name, form in members.items()},
     )
-    for kinds, members in _ITEMS.items()
+    for kinds, members in _REPAIRABLE.items()
 ]
 _Repair: Any = Annotated[Union[tuple(_REPAIRS)], Field(discriminator="kind")]  # noqa: UP007
 
@@ -155,7 +155,7 @@ def show_audit(call: Call, query: AuditQuery) -> Answer:
     if FindingKind.ORPHANED in query.kind:
         raise bad_request("kind=orphaned needs a POST with the living consumers.")
     kinds = [kind for kind in query.kinds if kind is not FindingKind.ORPHANED]
-    return _find(call, kinds, query.limit, None)
+    return _find_findings(call, kinds, query.limit, None)
 
 
 @operation(
@@ -168,15 +168,15 @@ def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Ans
     """Find inconsistent records, and consumers that no longer exist in the cloud."""
     living = Living(
         {
-            name: _living_uuids(call, name, uuids)
+            name: _parse_living(call, name, uuids)
             for name, uuids in call.deadline.each(body.living.items())
         },
         body.older_than,
     )
-    return _find(call, query.kinds, query.limit, living)
+    return _find_findings(call, query.kinds, query.limit, living)
 
 
-def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
+def _parse_living(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
     """Parse the UUIDs of live consumers of a type; raise a 400 for an invalid UUID."""
     living = set()
     for number, value in enumerate(call.deadline.each(uuids)):
@@ -209,7 +209,9 @@ def repair_findings(call: Call, body: RepairsBody) -> Answer:
         if not not_tried and call.deadline.is_over:
             not_tried = _LATE
         if not_tried:
-            results.append(_repair_document(item, RepairOutcome(RepairResult.REFUSED, not_tried)))
+            results.append(
+                _make_repair_document(item, RepairOutcome(RepairResult.REFUSED, not_tried))
+            )
             continue
         try:
             outcome = _repair(call, item, dry_run=body.dry_run)
@@ -218,14 +220,14 @@ def repair_findings(call: Call, body: RepairsBody) -> Answer:
                 raise
             outcome = RepairOutcome(RepairResult.REFUSED, str(error))
             not_tried = _LATE if call.deadline.is_over else _FAILED
-        results.append(_repair_document(item, outcome))
+        results.append(_make_repair_document(item, outcome))
     return {"repairs": results}
 
 
-def _find(
+def _find_findings(
     call: Call, kinds: Sequence[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
-    tolerated = partial(tolerated_keys, call)
+    tolerated = partial(find_tolerated_keys, call)
     with _ONE_AT_A_TIME.held(0, resource="audit"):
         by_kind = call.services.store.read(load_findings, kinds, limit, tolerated, living)
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
@@ -239,7 +241,7 @@ def _repair(call: Call, item: Any, *, dry_run: bool) -> RepairOutcome:
     return repair(services.store, item.kind, document, owner, until=until, dry_run=dry_run)
 
 
-def _repair_document(item: Any, outcome: RepairOutcome) -> dict[str, Any]:
+def _make_repair_document(item: Any, outcome: RepairOutcome) -> dict[str, Any]:
     document: dict[str, Any] = {**item.model_dump(), "result": outcome.result}
     if outcome.detail is not None:
         document["detail"] = outcome.detail

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
+from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, select_media_type
 from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
@@ -57,7 +57,7 @@ has too many. The server sends the application's response, and then the events o
 
 CURSOR_EXPIRED = "treeclaim.cursor_expired"
 
-_WATCHERS = "place for watchers"
+_WATCHER_PLACE = "place for watchers"
 
 
 @operation(
@@ -74,7 +74,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
     text = query.since
     if is_stream:
         text = call.request.get_header("Last-Event-ID") or text
-    since = None if text is None else _cursor(text)
+    since = None if text is None else _parse_cursor(text)
     with ExitStack() as unless_adopted:
         # The watch begins before the read, so that a commit in between is reported twice instead of never.
         watch: Watch | None = None
@@ -98,7 +98,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
         if roots is not None:
             watch.narrow(roots)
         if not adopt(watch):
-            raise OverloadedError(_WATCHERS)
+            raise OverloadedError(_WATCHER_PLACE)
         unless_adopted.pop_all()
     opening = b""
     if is_stream:
@@ -112,13 +112,13 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
 
 def _wants_stream(call: Call, *, can_stream: bool) -> bool:
     offers = (JSON, EVENT_STREAM) if can_stream else (JSON,)
-    accepted = best_match(call.request.get_header("Accept"), offers)
+    accepted = select_media_type(call.request.get_header("Accept"), offers)
     if accepted is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
     return accepted == EVENT_STREAM
 
 
-def _cursor(text: str) -> Cursor:
+def _parse_cursor(text: str) -> Cursor:
     try:
         return read_cursor(text)
     except UnreadableCursorError as error:

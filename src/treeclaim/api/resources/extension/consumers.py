@@ -12,7 +12,7 @@ from treeclaim.api.protocol.request.query_models import ClassNames, Membership, 
 from treeclaim.api.protocol.request.schemas import HELD, TYPE_NAME, Shape
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
-from treeclaim.api.resources.allocations.operations import KEPT, OWNED, SHOWN_HOLD
+from treeclaim.api.resources.allocations.operations import DETAILS, OWNER, SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.transactions import ReadTransaction
@@ -40,14 +40,14 @@ class ConsumersQuery(lists.ListQuery):
     created_since: Time | None = None
 
 
-_CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
+_CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNER | DETAILS
 
 
 @operation(
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
-    shows=lists.page_shape(_CONSUMERS, _CONSUMER),
-    refusals=(lists.unknown_class_refusal("resource_class"),),
+    shows=lists.make_page_shape(_CONSUMERS, _CONSUMER),
+    refusals=(lists.refuse_unknown_class("resource_class"),),
 )
 def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
     """List consumers in bulk, with everything that they hold."""
@@ -67,7 +67,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
         consumer.update(hold_terms.render_terms(kept, uuid))
         if has_requests:
             consumer["request"] = kept.requests.get(uuid)
-    return lists.page_reply(call, _CONSUMERS, consumers, cursor, next_after)
+    return lists.make_page(call, _CONSUMERS, consumers, cursor, next_after)
 
 
 class HoldListQuery(lists.ListQuery):
@@ -80,19 +80,19 @@ class HoldListQuery(lists.ListQuery):
     until_before: Time | None = None
 
 
-_MANY: Any = Field(min_length=1, max_length=1_000)
+_LENGTH: Any = Field(min_length=1, max_length=1_000)
 
 
 class HoldsBody(Body):
     """Changed terms of holds."""
 
-    holds: Annotated[dict[ConsumerKey, TermsBody], _MANY]
+    holds: Annotated[dict[ConsumerKey, TermsBody], _LENGTH]
 
 
 class RequestsBody(Body):
     """The requests of consumers; null removes a stored request."""
 
-    requests: Annotated[dict[ConsumerKey, Alternatives | None], _MANY]
+    requests: Annotated[dict[ConsumerKey, Alternatives | None], _LENGTH]
 
 
 _HOLD: Shape = {
@@ -111,7 +111,7 @@ UPDATED: Shape = {"updated": int, "unknown": [str]}
 @operation(
     "GET /treeclaim/holds",
     policy="treeclaim:holds:list",
-    shows=lists.page_shape(_HOLDS, _HOLD),
+    shows=lists.make_page_shape(_HOLDS, _HOLD),
 )
 def list_holds(call: Call, query: HoldListQuery) -> Answer:
     """List holds, with what they hold and what is drawn from them."""
@@ -119,7 +119,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Answer:
     # Read before the snapshot, which therefore has everything up to it.
     cursor = call.services.store.cursor()
     holds, next_after = call.services.store.read(load_hold_page, hold_filter)
-    return lists.page_reply(call, _HOLDS, holds, cursor, next_after)
+    return lists.make_page(call, _HOLDS, holds, cursor, next_after)
 
 
 @operation(
@@ -131,7 +131,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Answer:
 def change_holds(call: Call, body: HoldsBody) -> Answer:
     """Change terms of holds without changing their generations."""
     changes = {uuid: hold_terms.read_terms(call, hold.terms) for uuid, hold in body.holds.items()}
-    return _update(changes, call.services.store.write(change_terms, changes))
+    return _make_reply(changes, call.services.store.write(change_terms, changes))
 
 
 @operation(
@@ -144,8 +144,8 @@ def keep_requests(call: Call, body: RequestsBody) -> Answer:
     """Store the requests by which consumers were placed."""
     named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
     kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
-    return _update(body.requests, call.services.store.write(keep_requests_for, body.requests))
+    return _make_reply(body.requests, call.services.store.write(keep_requests_for, body.requests))
 
 
-def _update(consumers: Collection[str], unknown: Sequence[str]) -> Answer:
+def _make_reply(consumers: Collection[str], unknown: Sequence[str]) -> Answer:
     return {"updated": len(consumers) - len(unknown), "unknown": list(unknown)}

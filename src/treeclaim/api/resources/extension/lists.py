@@ -35,7 +35,7 @@ class ListQuery(Body):
     limit: Annotated[int, Field(ge=1, le=10_000), READ_INTEGER] = 1_000
     marker: Annotated[str, WithJsonSchema(text("[A-Za-z0-9_-]+"))] | None = None
 
-    def after(self, kind: str) -> str:
+    def read_marker(self, kind: str) -> str:
         """Return the key after which the page begins; empty for the first page.
 
         Raises:
@@ -47,25 +47,25 @@ class ListQuery(Body):
         try:
             content = base64.b64decode(self.marker + padding, b"-_", validate=True).decode()
         except ValueError as error:
-            raise self.unreadable_marker() from error
+            raise self.make_marker_error() from error
         listed_kind, _, key = content.partition(":")
         if listed_kind != kind or not key:
-            raise self.unreadable_marker()
+            raise self.make_marker_error()
         return key
 
-    def after_id(self, kind: str) -> int:
+    def read_id_marker(self, kind: str) -> int:
         """Return the id after which the page begins, as `after`; 0 for the first page."""
-        key = self.after(kind) or "0"
+        key = self.read_marker(kind) or "0"
         if not (key.isascii() and key.isdigit() and len(key) <= len(str(_GREATEST_ID))):
-            raise self.unreadable_marker()
+            raise self.make_marker_error()
         return min(int(key), _GREATEST_ID)
 
     def to_filter(self, make: type[Filter], kind: str) -> Filter:
         """Return a filter of the store; its fields are named as the parameters, and `after`."""
-        values = {**dict(self), "after": self.after(kind)}
+        values = {**dict(self), "after": self.read_marker(kind)}
         return make(**{name: values[name] for name in get_annotations(make)})
 
-    def unreadable_marker(self) -> ApiError:
+    def make_marker_error(self) -> ApiError:
         """Return the 400 for the marker."""
         return bad_request(
             f"Invalid marker: {quote_value(self.marker)} was not given by this list."
@@ -86,7 +86,7 @@ class SelectionQuery(ListQuery):
         return ProviderConditions.together([self.required, self.member_of, trees])
 
 
-def unknown_class_refusal(parameter: str) -> Refusal:
+def refuse_unknown_class(parameter: str) -> Refusal:
     """Return the 400 for an unknown resource class in a parameter."""
     return Refusal(
         f"Invalid resource class in {parameter} parameter: {{error}}",
@@ -95,27 +95,27 @@ def unknown_class_refusal(parameter: str) -> Refusal:
     )
 
 
-def page_shape(kind: str, entry: Shape) -> Shape:
+def make_page_shape(kind: str, entry: Shape) -> Shape:
     """Return the shape of a page of entries."""
     return {kind: [entry], "cursor": str, "links": LINKS}
 
 
-def page_reply(
+def make_page(
     call: Call, kind: str, entries: Sequence[object], cursor: Cursor, next_after: object | None
 ) -> Answer:
-    """Return a page of entries; see `links`."""
+    """Return a page of entries; see `make_links`."""
     return {
         kind: entries,
         "cursor": write_cursor(cursor),
-        "links": links(call, kind, next_after),
+        "links": make_links(call, kind, next_after),
     }
 
 
-def links(call: Call, kind: str, next_after: object | None) -> list[dict[str, Any]]:
+def make_links(call: Call, kind: str, next_after: object | None) -> list[dict[str, Any]]:
     """Return the link to the next page, which begins after the key `next_after`; none for the last page."""
     if next_after is None:
         return []
     marker = base64.urlsafe_b64encode(f"{kind}:{next_after}".encode()).rstrip(b"=").decode()
-    filter_pairs = [(name, value) for name, value in call.query() if name != "marker"]
+    filter_pairs = [(name, value) for name, value in call.read_query() if name != "marker"]
     query = urlencode([*filter_pairs, ("marker", marker)], safe=":,!")
     return [{"rel": "next", "href": f"{call.link(call.request.path)}?{query}"}]

@@ -11,7 +11,7 @@ from treeclaim.api.protocol.operations import Answer, Call, ValueForms, operatio
 from treeclaim.api.protocol.request.bodies import Body, Query
 from treeclaim.api.protocol.request.schemas import Shape, text
 from treeclaim.api.resources.candidates.operations import start_search
-from treeclaim.api.resources.candidates.queries import Queries, require_names
+from treeclaim.api.resources.candidates.queries import QueryParser, require_names
 from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT, is_mix_name
 from treeclaim.model.names import quote_value
 from treeclaim.model.request import CandidateRequest
@@ -77,9 +77,10 @@ def put_mix(call: Call, body: MixBody) -> None:
     texts = {f"requests.{name}": entry.query for name, entry in body.requests.items()}
     if len(orjson.dumps(document)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
-    queries = Queries(call, start_search(call), texts.values())
+    queries = QueryParser(call, start_search(call), texts.values())
     parsed = {
-        quote_value(place): queries.at(quote_value(place), query) for place, query in texts.items()
+        quote_value(place): queries.parse(quote_value(place), query)
+        for place, query in texts.items()
     }
     for place, request in parsed.items():
         _require_plain(place, request)

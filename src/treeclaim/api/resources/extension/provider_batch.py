@@ -23,12 +23,12 @@ from treeclaim.api.protocol.request.bodies import (
     BodyReader,
     ProviderUuid,
     ShortText,
+    abbreviate,
     different,
     items,
-    shown_value,
 )
 from treeclaim.api.protocol.request.schemas import Schema, Shape, mapping
-from treeclaim.api.resources.inventories import FIELDS, InventoryBody
+from treeclaim.api.resources.inventories import INVENTORY, InventoryBody
 from treeclaim.model.claim import Omission
 from treeclaim.model.extension.batch import (
     MOST_PROBLEMS,
@@ -62,7 +62,7 @@ _MOST_MEMBERS = 30_000
 """Most members of a part in one entry."""
 
 SHOWN: Mapping[ProviderPart[Any], Shape] = {
-    INVENTORIES: {str: FIELDS},
+    INVENTORIES: {str: INVENTORY},
     TRAITS: [str],
     AGGREGATES: [str],
     ATTRIBUTES: {str: bool | int | str},
@@ -81,14 +81,14 @@ SHOWN: Mapping[ProviderPart[Any], Shape] = {
 
 def _check_name(name: str) -> str:
     if not is_attribute_name(name):
-        raise ValueError(f"{shown_value(name)} is not the name of an attribute")
+        raise ValueError(f"{abbreviate(name)} is not the name of an attribute")
     return name
 
 
 def _read_value(value: Any) -> AttributeValue:
     if not is_attribute_value(value):
         raise ValueError(
-            f"{shown_value(value)} is not true, false, an integer from {-GREATEST_NUMBER} to {GREATEST_NUMBER}, "
+            f"{abbreviate(value)} is not true, false, an integer from {-GREATEST_NUMBER} to {GREATEST_NUMBER}, "
             f"or a text of 1 to {LONGEST_TEXT} characters without control characters"
         )
     kept: AttributeValue = value

@@ -53,7 +53,9 @@ class ProvidersQuery(lists.SelectionQuery):
         """Return the rows of the page."""
         uuids = frozenset(self.uuid) if self.uuid else None
         selection = ProviderQuery(self.name or None, uuids, self.conditions, self.resources)
-        return page_of(forest, select_rows(forest, selection), self.after_id(_KIND), self.limit)
+        return page_of(
+            forest, select_rows(forest, selection), self.read_id_marker(_KIND), self.limit
+        )
 
 
 _PROVIDER: Shape = {
@@ -84,8 +86,8 @@ _MOST_TURNS = 120
 @operation(
     "GET /treeclaim/providers",
     policy="placement:resource_providers:list",
-    shows=lists.page_shape(_KIND, _PROVIDER),
-    refusals=(lists.unknown_class_refusal("resources"),),
+    shows=lists.make_page_shape(_KIND, _PROVIDER),
+    refusals=(lists.refuse_unknown_class("resources"),),
 )
 def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Answer:
     """List resource providers in bulk, with everything that belongs to them."""
@@ -93,12 +95,12 @@ def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Answer:
     _prepare(call, query)
     replica = call.services.replica
     if _ALLOCATIONS in query.include:
-        page = replica.at_one_moment(partial(_take_page, call, query), _add_allocations)
+        page = replica.at_one_moment(partial(_read_page, call, query), _add_allocations)
     else:
         with replica.current() as forest:
-            page = _take_page(call, query, forest, replica.follower.cursor)
+            page = _read_page(call, query, forest, replica.follower.cursor)
         call.deadline.check()
-    links = lists.links(call, _KIND, page.next_after)
+    links = lists.make_links(call, _KIND, page.next_after)
     tail = orjson.dumps({"cursor": page.cursor, "links": links})
     texts = [b"%b}" % b"},".join(page.texts)] if page.texts else []
     body = b"".join([b'{"providers":[', *texts, b"],", tail[1:]])
@@ -128,7 +130,7 @@ def _prepare(call: Call, query: ProvidersQuery) -> None:
             return
 
 
-class _TakenPage(NamedTuple):
+class _PageSnapshot(NamedTuple):
     """A page of providers at one moment.
 
     Attributes:
@@ -144,9 +146,9 @@ class _TakenPage(NamedTuple):
     next_after: int | None
 
 
-def _take_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor) -> _TakenPage:
+def _read_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor) -> _PageSnapshot:
     page = query.page(forest)
-    return _TakenPage(
+    return _PageSnapshot(
         forest.id.values[page.rows].tolist(),
         call.services.replica.listing.each(forest, page.rows, query.include),
         write_cursor(cursor),
@@ -154,7 +156,7 @@ def _take_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor
     )
 
 
-def _add_allocations(transaction: ReadTransaction, page: _TakenPage) -> _TakenPage:
+def _add_allocations(transaction: ReadTransaction, page: _PageSnapshot) -> _PageSnapshot:
     held = load_allocations_by_provider(transaction, page.ids)
     texts = [
         b'%b,"allocations":%b' % (text, orjson.dumps(held.get(provider_id, {})))

@@ -23,7 +23,7 @@ from treeclaim.api.resources.allocations.hold_terms import read_until
 from treeclaim.api.resources.extension.provider_batch import SHOWN, AttributesBody
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
-    json_for_provider,
+    read_provider_body,
     require_row,
 )
 from treeclaim.model.names import quote_value
@@ -51,7 +51,9 @@ def list_attributes(call: Call) -> Answer:
     """Show the attributes of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        return _attributes_document(forest.attributes_of(row), forest.provider(row).generation)
+        return _make_attributes_document(
+            forest.attributes_of(row), forest.provider(row).generation
+        )
 
 
 @operation(
@@ -63,7 +65,7 @@ def list_attributes(call: Call) -> Answer:
 )
 def replace_attributes(call: Call) -> Answer:
     """Replace the attributes of a resource provider."""
-    body: AttributesBody = json_for_provider(call)
+    body: AttributesBody = read_provider_body(call)
     written = call.services.store.write(
         write_part,
         call.arguments["uuid"],
@@ -71,10 +73,10 @@ def replace_attributes(call: Call) -> Answer:
         body.attributes,
         body.resource_provider_generation,
     )
-    return _attributes_document(body.attributes, written.generation)
+    return _make_attributes_document(body.attributes, written.generation)
 
 
-def _attributes_document(attributes: Attributes, generation: int) -> Answer:
+def _make_attributes_document(attributes: Attributes, generation: int) -> Answer:
     return {
         "resource_provider_generation": generation,
         ATTRIBUTES.name: ATTRIBUTES.written(attributes),
@@ -142,7 +144,7 @@ def list_conditions(call: Call) -> Answer:
 def put_condition(call: Call, query: ConditionQuery) -> Answer:
     """Set a condition of a resource provider, or count what it would affect."""
     uuid, services = call.arguments["uuid"], call.services
-    body: ConditionBody = json_for_provider(call)
+    body: ConditionBody = read_provider_body(call)
     condition = read_condition(call, call.arguments["key"], body)
     if query.dry_run == "true":
         affected = services.store.read(store.count_affected, uuid)

@@ -12,7 +12,7 @@ from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.query_models import ClassNames
 from treeclaim.api.protocol.request.schemas import LINKS, Shape
 from treeclaim.api.resources.candidates.operations import start_search
-from treeclaim.api.resources.candidates.queries import Mixes, Queries
+from treeclaim.api.resources.candidates.queries import MixReader, QueryParser
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.planning.assumptions import (
     ASSUMED,
@@ -60,13 +60,13 @@ _TOTALS: Shape = {
 
 def _read_question(call: Call, query: TotalsQuery) -> Question:
     """Return the question for sums; raise a 400 for an invalid marker, or an unknown mix."""
-    after = query.after(query.by or "")
+    after = query.read_marker(query.by or "")
     if query.by is By.TREE:
-        after = str(query.after_id(query.by))
+        after = str(query.read_id_marker(query.by))
     mix = None
     if query.mix is not None:
         where = "Invalid query string parameters: 'mix'"
-        mix = Mixes(call, call.deadline.check).require(query.mix, where)
+        mix = MixReader(call, call.deadline.check).require(query.mix, where)
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         cursor, groups = write_cursor(next(parts)), None
@@ -84,7 +84,7 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
             for number, totals in enumerate(sums):
                 for name in totals.keys() & stranded.keys():
                     totals[name]["stranded"] = stranded[name][number]
-        links = lists.links(call, query.by or "", groups and groups.next_after)
+        links = lists.make_links(call, query.by or "", groups and groups.next_after)
         yield orjson.dumps(body | {"cursor": cursor, "links": links})
 
     return Question(work, holds=HoldsQuery(everywhere=True))
@@ -106,7 +106,7 @@ def _find_stranded(
     "GET /treeclaim/totals",
     policy="placement:resource_providers:list",
     shows=_TOTALS,
-    refusals=(lists.unknown_class_refusal("resource_class"),),
+    refusals=(lists.refuse_unknown_class("resource_class"),),
 )
 def show_totals(call: Call, query: TotalsQuery) -> Answer:
     """Sum up inventories, and what is used and free of them."""
@@ -120,11 +120,11 @@ def show_totals(call: Call, query: TotalsQuery) -> Answer:
     shows=_TOTALS | {"given?": ASSUMED},
     dated=False,
     only_reads=True,
-    refusals=(lists.unknown_class_refusal("resource_class"),),
+    refusals=(lists.refuse_unknown_class("resource_class"),),
 )
 def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Answer:
     """Sum up inventories, and what would be used and free of them."""
     question, arrival = _read_question(call, query), start_search(call)
-    assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
+    assumptions = read_assumptions(call, body, QueryParser(call, arrival, body.placed_queries))
     question = question_under(assumptions, question)
     return call.services.replica.answer(question, arrival)

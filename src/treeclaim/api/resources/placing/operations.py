@@ -30,13 +30,13 @@ from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import HoldBody
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw, start_search
-from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.resources.candidates.queries import QueryParser
 from treeclaim.api.resources.candidates.schemas import TYPE_UNLESS_HOLD
-from treeclaim.api.resources.placing.placements import PlacementCall
+from treeclaim.api.resources.placing.placements import Placer
 from treeclaim.api.resources.planning.assumptions import (
     ASSUMED,
     QuestionBody,
-    answer_under,
+    answer_question,
     read_assumptions,
 )
 from treeclaim.forest.placing.capacity import CapacityLimits
@@ -114,7 +114,7 @@ class CapacityBody(QuestionBody):
     limit: Parts = 1_000
 
 
-FOUND: Shape = {"alternative": int | None, **candidates.CANDIDATES, "given?": ASSUMED}
+FOUND_CANDIDATES: Shape = {"alternative": int | None, **candidates.CANDIDATES, "given?": ASSUMED}
 """The candidates of the first query that has any."""
 
 _PLACED: Shape = {
@@ -160,16 +160,16 @@ _SHARE_OF_TIME = 0.8
 @operation(
     "POST /treeclaim/candidates",
     policy="placement:allocation_candidates:list",
-    shows=FOUND,
+    shows=FOUND_CANDIDATES,
     only_reads=True,
 )
 def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     """List the candidates of the first of some queries that has any."""
     texts = body.alternatives
     arrival = start_search(call)
-    queries = Queries(call, arrival, [*texts, *body.placed_queries])
+    queries = QueryParser(call, arrival, [*texts, *body.placed_queries])
     requests = {
-        f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
+        f"alternatives[{number}]": queries.parse(f"alternatives[{number}]", query)
         for number, query in enumerate(texts)
     }
     require_may_draw(call, *requests.values())
@@ -177,7 +177,7 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     parts = (*texts, *queries.mixes.texts)
     key = None if assumptions else key_of("alternatives", call.version, *parts)
     question = alternatives_question(requests, call.services.search, key)
-    return answer_under(call, question, assumptions, arrival)
+    return answer_question(call, question, assumptions, arrival)
 
 
 @operation(
@@ -191,12 +191,12 @@ def place_consumers(call: Call, body: PlacementsBody) -> Answer:
     """Find places for consumers, and claim them in one transaction."""
     arrival = start_search(call)
     texts = chain.from_iterable(request.alternatives for request in body.requests)
-    queries = Queries(call, arrival, chain(texts, body.placed_queries))
+    queries = QueryParser(call, arrival, chain(texts, body.placed_queries))
     placing = read_placing(call, body, queries)
     assumptions = read_assumptions(call, body, queries)
     if assumptions and not body.dry_run:
         raise bad_request("'given' needs 'dry_run'.")
-    placer = PlacementCall(call, placing, arrival, is_dry=body.dry_run, assumptions=assumptions)
+    placer = Placer(call, placing, arrival, is_dry=body.dry_run, assumptions=assumptions)
     return placer.place()
 
 
@@ -210,7 +210,7 @@ def place_consumers(call: Call, body: PlacementsBody) -> Answer:
 def count_fitting(call: Call, body: CapacityBody) -> Answer:
     """Count how many consumers of some requests fit."""
     arrival = start_search(call)
-    queries = Queries(call, arrival, [*body.requests.values(), *body.placed_queries])
+    queries = QueryParser(call, arrival, [*body.requests.values(), *body.placed_queries])
     seconds = arrival.seconds
     fitting = CapacityLimits(
         domains=body.domains,
@@ -218,14 +218,14 @@ def count_fitting(call: Call, body: CapacityBody) -> Answer:
         end=None if seconds is None else time.monotonic() + _SHARE_OF_TIME * seconds,
     )
     requests = {
-        name: queries.at(f"requests.{name}", query) for name, query in body.requests.items()
+        name: queries.parse(f"requests.{name}", query) for name, query in body.requests.items()
     }
     require_may_draw(call, *requests.values())
     assumptions = read_assumptions(call, body, queries)
-    return answer_under(call, capacity_question(requests, fitting), assumptions, arrival)
+    return answer_question(call, capacity_question(requests, fitting), assumptions, arrival)
 
 
-def read_placing(call: Call, body: PlacementsBody, queries: Queries) -> Placing:
+def read_placing(call: Call, body: PlacementsBody, queries: QueryParser) -> Placing:
     """Read a call that places consumers, and check its bounds first.
 
     Raises:
@@ -261,7 +261,7 @@ def _require_few(body: PlacementsBody, options: cfg.ConfigOpts.GroupAttr) -> Non
 
 
 def _read_request(
-    call: Call, queries: Queries, place: str, request: PlacementRequest
+    call: Call, queries: QueryParser, place: str, request: PlacementRequest
 ) -> PlacingRequest:
     hold = hold_terms.read_hold(call, request.hold)
     consumer_type = hold_terms.require_type(request.consumer_type, hold)
@@ -269,16 +269,16 @@ def _read_request(
         raise bad_request(f"{place}: only a hold has the type {HOLD_TYPE}.")
     return PlacingRequest(
         alternatives=tuple(
-            queries.without_holds(f"{place}.alternatives[{number}]", query)
+            queries.parse_without_holds(f"{place}.alternatives[{number}]", query)
             for number, query in enumerate(request.alternatives)
         ),
         consumers=request.consumers,
         project_id=request.project_id,
         user_id=request.user_id,
         consumer_type=consumer_type,
-        from_holds=hold_terms.require_sources(call, request.from_holds),
+        from_holds=hold_terms.authorize_sources(call, request.from_holds),
         hold=hold,
-        texts=kept_requests.storable_request(request.alternatives),
+        texts=kept_requests.select_storable_request(request.alternatives),
     )
 
 

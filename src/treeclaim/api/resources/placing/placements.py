@@ -10,7 +10,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Answer, Call, Reply
-from treeclaim.api.resources.planning.assumptions import answer_under
+from treeclaim.api.resources.planning.assumptions import answer_question
 from treeclaim.forest.placing.explanation import PlacingOutcome
 from treeclaim.forest.planning.entries import rows_of_trees
 from treeclaim.model.errors import ConcurrentChangeError
@@ -27,7 +27,7 @@ _NEW_GENERATION = 1
 """Generation of a new consumer."""
 
 
-class PlacementCall:
+class Placer:
     """Places the consumers of a call, or only finds their places if the call `is_dry`; assumptions need a dry call."""
 
     def __init__(
@@ -70,7 +70,7 @@ class PlacementCall:
             self._require_sources(holders)
             outcome = self._find_places(holders)
             if outcome.unplaced and not placing.partial:
-                raise _unplaced_error(outcome)
+                raise _make_unplaced_error(outcome)
             new = [
                 placement
                 for placement in outcome.placed.values()
@@ -117,7 +117,7 @@ class PlacementCall:
             consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
             for consumer in rule_members & held.keys()
         }
-        strange = []
+        conflicting_consumers = []
         for request in self._placing.requests:
             holding_consumers = [consumer for consumer in request.consumers if consumer in held]
             alternatives = self._alternatives_by_sum(request) if holding_consumers else {}
@@ -125,21 +125,21 @@ class PlacementCall:
             for consumer in holding_consumers:
                 self._arrival.check()
                 state = held[consumer]
-                alternative = alternatives.get(_sum_of(state.allocations.values()))
+                alternative = alternatives.get(_add_up(state.allocations.values()))
                 if alternative is None or owner != (
                     state.project_id,
                     state.user_id,
                     state.consumer_type,
                 ):
-                    strange.append(consumer)
+                    conflicting_consumers.append(consumer)
                 else:
                     holders[consumer] = Holder(alternative, state.allocations, state.generation)
-        if strange:
+        if conflicting_consumers:
             raise ApiError(
                 HTTPStatus.CONFLICT,
                 "Some consumers already hold something else, or for another owner.",
                 CONSUMER_EXISTS,
-                members={"consumers": strange},
+                members={"consumers": conflicting_consumers},
             )
         return holders
 
@@ -148,7 +148,7 @@ class PlacementCall:
         numbers: dict[_Sum, int] = {}
         for number, alternative in enumerate(request.alternatives):
             self._arrival.check()
-            numbers.setdefault(_sum_of(group.resources for group in alternative.groups), number)
+            numbers.setdefault(_add_up(group.resources for group in alternative.groups), number)
         return numbers
 
     def _require_sources(self, holders: Container[str]) -> None:
@@ -172,7 +172,7 @@ class PlacementCall:
 
     def _find_places(self, holders: Mapping[str, Holder]) -> PlacingOutcome:
         question = placing_question(self._placing, holders)
-        pieces = answer_under(self._call, question, self._assumptions, self._arrival)
+        pieces = answer_question(self._call, question, self._assumptions, self._arrival)
         return PlacingOutcome.read(b"".join(pieces))
 
     def _reply(
@@ -181,7 +181,7 @@ class PlacementCall:
         new_generation = None if self._is_dry else _NEW_GENERATION
         document: dict[str, Any] = {
             "placements": [
-                _placement_document(
+                _make_placement_document(
                     outcome.placed[consumer],
                     holders[consumer].generation if consumer in holders else new_generation,
                 )
@@ -222,14 +222,14 @@ _Sum = frozenset[tuple[str, int]]
 """Amounts by resource class, without zeros."""
 
 
-def _sum_of(parts: Iterable[Mapping[str, int]]) -> _Sum:
+def _add_up(parts: Iterable[Mapping[str, int]]) -> _Sum:
     amounts: Counter[str] = Counter()
     for part in parts:
         amounts.update(part)
     return frozenset(item for item in amounts.items() if item[1])
 
 
-def _placement_document(placement: Placement, generation: int | None) -> dict[str, Any]:
+def _make_placement_document(placement: Placement, generation: int | None) -> dict[str, Any]:
     document: dict[str, Any] = {
         "consumer": placement.consumer,
         "alternative": placement.alternative,
@@ -246,7 +246,7 @@ def _placement_document(placement: Placement, generation: int | None) -> dict[st
     return document
 
 
-def _unplaced_error(outcome: PlacingOutcome) -> ApiError:
+def _make_unplaced_error(outcome: PlacingOutcome) -> ApiError:
     members: dict[str, Any] = {"unplaced": list(outcome.unplaced)}
     if outcome.explanation is not None:
         members["explanation"] = outcome.explanation

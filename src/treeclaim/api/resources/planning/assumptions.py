@@ -19,7 +19,7 @@ from treeclaim.api.protocol.request.bodies import (
     items,
 )
 from treeclaim.api.protocol.request.schemas import MOST_NAMED, Shape
-from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.resources.candidates.queries import QueryParser
 from treeclaim.api.resources.extension.provider_batch import ProviderEntry, read_entries
 from treeclaim.api.resources.extension.provider_parts import ConditionBody, read_condition
 from treeclaim.model.extension.batch import BatchEntry
@@ -98,7 +98,7 @@ ASSUMED: Shape = {"placed": [int]}
 """The member `given` of responses."""
 
 
-def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> AssumptionSet:
+def read_assumptions(call: Call, body: QuestionBody, queries: QueryParser) -> AssumptionSet:
     """Read the assumptions of a body.
 
     Raises:
@@ -118,7 +118,7 @@ def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> Assump
         providers=tuple(_read_entries(call, assumptions.providers)),
         place=tuple(
             (
-                queries.without_holds(f"given.place.requests[{number}].query", entry.query),
+                queries.parse_without_holds(f"given.place.requests[{number}].query", entry.query),
                 entry.amount,
             )
             for number, entry in enumerate(body.placed)
@@ -135,7 +135,7 @@ def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterato
         yield entry
 
 
-def answer_under(
+def answer_question(
     call: Call, question: Question, assumptions: AssumptionSet, arrival: Arrival
 ) -> Iterable[Piece]:
     """Answer a question, under assumptions if there are any.

@@ -26,10 +26,10 @@ from treeclaim.api.protocol.request.bodies import (
 )
 from treeclaim.api.protocol.request.schemas import AMOUNTS, MOST_NAMED, ROOTS, TYPE_NAME, Shape
 from treeclaim.api.protocol.request.validation import parse_query_string
-from treeclaim.api.resources.allocations.hold_terms import require_sources
+from treeclaim.api.resources.allocations.hold_terms import authorize_sources
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
-from treeclaim.api.resources.candidates.queries import Queries, parse_pairs
+from treeclaim.api.resources.candidates.queries import QueryParser, parse_pairs
 from treeclaim.api.resources.planning.assumptions import (
     ASSUMED,
     LIST_RULE,
@@ -118,9 +118,11 @@ class PlanCall:
         self._arrival = Arrival.now(seconds + _GRACE, call.client_gone, most_bytes)
         self.end = self._arrival.begin + seconds
         texts = chain(*body.requests.values(), body.placed_queries, others)
-        self.queries = Queries(call, self._arrival, texts)
+        self.queries = QueryParser(call, self._arrival, texts)
         self._parsed = {
-            (place := f"requests.{consumer}[{number}]"): self.queries.without_holds(place, text)
+            (place := f"requests.{consumer}[{number}]"): self.queries.parse_without_holds(
+                place, text
+            )
             for consumer, alternatives in body.requests.items()
             for number, text in enumerate(alternatives)
         }
@@ -206,7 +208,7 @@ SURVIVAL: Shape = {
 )
 def survive_failures(call: Call, body: SurvivalBody) -> Answer:
     """Check which failures are survived: whether all consumers find a place elsewhere."""
-    holds = require_sources(call, body.from_holds)
+    holds = authorize_sources(call, body.from_holds)
     plan = PlanCall(call, body)
     failures = Failures(
         domains=body.domains or None,
@@ -282,7 +284,7 @@ class MovesBody(PlanBody):
 
 
 _HELD: Shape = {str: {"resources": AMOUNTS}}
-_STANDING: Shape = {"left": int | None, "fits": int | None, "empty_trees": int}
+_SITUATION: Shape = {"left": int | None, "fits": int | None, "empty_trees": int}
 
 MOVES: Shape = {
     "reached": bool,
@@ -309,8 +311,8 @@ MOVES: Shape = {
             "explanation?": candidates.EXPLANATION,
         }
     ],
-    "before": _STANDING,
-    "after": _STANDING,
+    "before": _SITUATION,
+    "after": _SITUATION,
     "given?": ASSUMED,
 }
 
@@ -343,10 +345,10 @@ def plan_moves(call: Call, body: MovesBody) -> Answer:
     return plan.answer(make)
 
 
-def _read_goal(call: Call, goal: GoalBody, queries: Queries) -> Goal:
+def _read_goal(call: Call, goal: GoalBody, queries: QueryParser) -> Goal:
     """Read a goal; raise a 400 for an invalid query or mix, or a 403 for its holds."""
     if goal.fit is not None:
-        request = queries.at("goal.fit.query", goal.fit.query)
+        request = queries.parse("goal.fit.query", goal.fit.query)
         require_may_draw(call, request)
         return Fit(replace(request, limit=None), goal.fit.amount)
     if goal.keep is not None:

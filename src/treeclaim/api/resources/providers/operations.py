@@ -4,7 +4,7 @@
 import uuid
 from http import HTTPStatus
 
-from treeclaim.api.protocol.errors import api_error, bad_request
+from treeclaim.api.protocol.errors import bad_request, to_api_error
 from treeclaim.api.protocol.operations import (
     Answer,
     Call,
@@ -29,11 +29,11 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
-    json_for_provider,
-    provider_json,
-    provider_list_json,
-    provider_path,
+    make_provider_path,
+    read_provider_body,
     require_row,
+    serialize_provider,
+    serialize_provider_list,
 )
 from treeclaim.forest.listing.selection import matching_providers, provider_list
 from treeclaim.model.claim import Omission
@@ -54,29 +54,29 @@ from treeclaim.store.operations.providers import providers as store
 _NAME: dict[str, Schema] = {"name": {"type": "string", "maxLength": 200}}
 
 
-def new_provider(version: Version) -> Schema:
+def new_provider_schema(version: Version) -> Schema:
     """Return the schema of POST /resource_providers."""
-    return record(_NAME, {"uuid": UUID} | _parent(version))
+    return record(_NAME, {"uuid": UUID} | _make_parent_member(version))
 
 
-def changed_provider(version: Version) -> Schema:
+def changed_provider_schema(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}."""
-    return record(_NAME, _parent(version))
+    return record(_NAME, _make_parent_member(version))
 
 
-def _parent(version: Version) -> dict[str, Schema]:
+def _make_parent_member(version: Version) -> dict[str, Schema]:
     if not version.has(Feature.NESTED_PROVIDERS):
         return {}
     return {"parent_provider_uuid": {"anyOf": [UUID, {"type": "null"}]}}
 
 
-def with_name(schema: Schema) -> Schema:
+def require_name(schema: Schema) -> Schema:
     """Require a non-empty name in the described schema of a new provider; the handler rejects an empty name."""
     schema["properties"]["name"]["minLength"] = 1
     return schema
 
 
-def provider_query(version: Version) -> Schema:
+def provider_query_schema(version: Version) -> Schema:
     """Return the schema of the query of GET /resource_providers."""
     parameters = {"name": STRING, "uuid": DASHED_UUID}
     for feature, name, schema in (
@@ -90,7 +90,7 @@ def provider_query(version: Version) -> Schema:
     return record({}, parameters)
 
 
-QUERY = VersionedSchema(provider_query)
+QUERY = VersionedSchema(provider_query_schema)
 
 
 _PROVIDER: Shape = {
@@ -122,11 +122,11 @@ _ANY_SELECTION: dict[str, Schema] = {
     shows={"resource_providers": [_PROVIDER]},
     query=QUERY,
     forms=ValueForms(query=_ANY_SELECTION),
-    refusals=(lists.unknown_class_refusal("resources"),),
+    refusals=(lists.refuse_unknown_class("resources"),),
 )
 def list_providers(call: Call) -> Answer:
     """List resource providers (section 2)."""
-    query = _provider_query(call)
+    query = _read_query(call)
     replica = call.services.replica
     key = key_of("providers", call.version, call.link(""), call.request.query_string)
     with replica.current() as forest:
@@ -135,14 +135,14 @@ def list_providers(call: Call) -> Answer:
         if kept_answer is not None:
             return Reply(body=list(kept_answer.pieces), modified_at=kept_answer.modified_at)
         providers = provider_list(forest, matching_providers(forest, query))
-    body = provider_list_json(providers, call)
+    body = serialize_provider_list(providers, call)
     if isinstance(body, list):
         replica.answers.keep(version, key, KeptAnswer.of(body, modified_at=providers.newest))
     return Reply(body=body, modified_at=providers.newest)
 
 
-def _provider_query(call: Call) -> ProviderQuery:
-    pairs = call.query()
+def _read_query(call: Call) -> ProviderQuery:
+    pairs = call.read_query()
     query = require_query(QUERY.at(call.version), pairs)
     memberships = [value for name, value in pairs if name == "member_of"]
     membership = value_parsers.parse_member_of(memberships, call.version)
@@ -167,12 +167,12 @@ def _provider_query(call: Call) -> ProviderQuery:
     policy="placement:resource_providers:create",
     shows=_PROVIDER,
     located=True,
-    body=VersionedSchema(new_provider),
-    forms=ValueForms(body=with_name),
+    body=VersionedSchema(new_provider_schema),
+    forms=ValueForms(body=require_name),
 )
 def create_provider(call: Call) -> Reply:
     """Create a resource provider (section 3)."""
-    body = call.json()
+    body = call.read_body()
     name = body["name"]
     if not name:
         raise bad_request("A resource provider's name is required: the name is empty.")
@@ -187,8 +187,8 @@ def create_provider(call: Call) -> Reply:
         )
     except InvalidParentError as error:
         text = f'Unable to create resource provider "{name}", {provider_uuid}: {error}'
-        raise api_error(error, text) from error
-    location = provider_path(provider.uuid)
+        raise to_api_error(error, text) from error
+    location = make_provider_path(provider.uuid)
     if not call.has(Feature.CREATED_PROVIDER_SHOWN):
         return Reply(HTTPStatus.CREATED, location=location)
     return _make_reply(call, provider, location)
@@ -196,7 +196,7 @@ def create_provider(call: Call) -> Reply:
 
 def _make_reply(call: Call, provider: Provider, location: str | None = None) -> Reply:
     return Reply(
-        body=[provider_json(provider, call)],
+        body=[serialize_provider(provider, call)],
         location=location,
         modified_at=provider.modified_at,
     )
@@ -218,7 +218,7 @@ def show_provider(call: Call) -> Answer:
     "PUT /resource_providers/{uuid}",
     policy="placement:resource_providers:update",
     shows=_PROVIDER,
-    body=VersionedSchema(changed_provider),
+    body=VersionedSchema(changed_provider_schema),
     refusals=(
         Refusal(
             "Conflicting resource provider {error.name} already exists.", DuplicateProviderError
@@ -228,7 +228,7 @@ def show_provider(call: Call) -> Answer:
 )
 def update_provider(call: Call) -> Answer:
     """Rename or move a resource provider (section 5)."""
-    body = json_for_provider(call)
+    body = read_provider_body(call)
     parent = body.get("parent_provider_uuid", Omission.OMITTED)
     provider = call.services.store.write(
         store.update,

@@ -29,7 +29,7 @@ _LINKS = (
 )
 """Relations of a provider, and the feature that introduced each."""
 
-_AT_ONCE = 500
+_PIECE_SIZE = 500
 """Providers serialized at once: a millisecond, during which other threads wait."""
 
 _UUID = b"\0"
@@ -39,12 +39,12 @@ _WHOLE_LIST = 5_000
 """Most providers of a list that is sent as a whole: four megabytes."""
 
 
-def provider_path(provider_uuid: str) -> str:
+def make_provider_path(provider_uuid: str) -> str:
     """Return the path of a provider without the mount prefix."""
     return f"/resource_providers/{provider_uuid}"
 
 
-def provider_json(provider: Provider, call: Call) -> bytes:
+def serialize_provider(provider: Provider, call: Call) -> bytes:
     """Serialize a provider."""
     row = (
         provider.uuid.encode(),
@@ -54,28 +54,28 @@ def provider_json(provider: Provider, call: Call) -> bytes:
         provider.root_uuid.encode(),
         provider.parent_uuid is None,
     )
-    return _write_rows(_template(call.link(""), call.version), [row])[0]
+    return _serialize_rows(_make_template(call.link(""), call.version), [row])[0]
 
 
-def provider_list_json(providers: ProviderList, call: Call) -> Iterable[bytes]:
+def serialize_provider_list(providers: ProviderList, call: Call) -> Iterable[bytes]:
     """Serialize a list of providers: as a list of pieces, or as an iterator for a long list.
 
     An iterator needs little memory, and other threads run between its pieces.
     """
-    pieces = _pieces(providers, _template(call.link(""), call.version))
+    pieces = _serialize_pieces(providers, _make_template(call.link(""), call.version))
     return pieces if len(providers) > _WHOLE_LIST else list(pieces)
 
 
-def _pieces(providers: ProviderList, template: bytes) -> Iterator[bytes]:
+def _serialize_pieces(providers: ProviderList, template: bytes) -> Iterator[bytes]:
     yield b'{"resource_providers":['
-    for first in range(0, len(providers), _AT_ONCE):
+    for first in range(0, len(providers), _PIECE_SIZE):
         if first:
             yield b","
-        yield b",".join(_write_rows(template, providers.entries(first, first + _AT_ONCE)))
+        yield b",".join(_serialize_rows(template, providers.entries(first, first + _PIECE_SIZE)))
     yield b"]}"
 
 
-def _write_rows(
+def _serialize_rows(
     template: bytes, rows: Iterable[tuple[bytes, str, int, bytes, bytes, bool]]
 ) -> list[bytes]:
     """Serialize rows of UUID, name, generation, parent, root, and `is_root`."""
@@ -89,9 +89,9 @@ def _write_rows(
 
 
 @cache_short()
-def _template(prefix: str, version: Version) -> bytes:
+def _make_template(prefix: str, version: Version) -> bytes:
     """Return the template of providers for a mount prefix and a microversion."""
-    path = orjson.dumps(f"{prefix}{provider_path('')}")[1:-1].replace(b"%", b"%%") + _UUID
+    path = orjson.dumps(f"{prefix}{make_provider_path('')}")[1:-1].replace(b"%", b"%%") + _UUID
     links = [b'{"rel":"self","href":"%b"}' % path]
     links += [
         b'{"rel":"%b","href":"%b/%b"}' % (name.encode(), path, name.encode())
@@ -113,14 +113,14 @@ def require_row(forest: Forest, uuid: str) -> int:
     return row
 
 
-def json_for_provider(call: Call) -> Any:
-    """Return the validated body of a write to the provider of the path; see `Call.json`.
+def read_provider_body(call: Call) -> Any:
+    """Return the validated body of a write to the provider of the path; see `Call.read_body`.
 
     Raises:
         ProviderNotFoundError: instead of the error of an invalid body, if the provider does not exist.
     """
     try:
-        return call.json()
+        return call.read_body()
     except ApiError:
         call.services.store.read(find_provider, call.arguments["uuid"])
         raise
