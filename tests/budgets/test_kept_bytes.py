@@ -13,7 +13,7 @@ from tests.forest.building import MeasuringBudget, forest_of, record
 from tests.service import make_application
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.model.extension.placing import Placing, PlacingRequest
+from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica.questions import capacity_question
 
@@ -111,7 +111,7 @@ TWO_CELLS = CandidateRequest(
 def place(count):
     """The bytes that are held to place consumers."""
     consumers = tuple(f"c{number}" for number in range(count))
-    call = Placing((PlacingRequest((TWO_CELLS,), consumers, "p", "u", "t"),), ())
+    call = PlacingCall((PlacingRequest((TWO_CELLS,), consumers, "p", "u", "t"),), ())
     budget = MeasuringBudget()
     attempt = Placer(hosts(20, 2, {"MEMORY_MB": (8, 0)}), call, {}, budget).place_all()
     assert not attempt.unplaced

@@ -28,7 +28,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.errors import ConditionedError, ConsumptionError
 from treeclaim.model.parts import AGGREGATES
-from treeclaim.model.provider import Condition, Consumes, Effect, Inventory
+from treeclaim.model.provider import Condition, Consumption, Effect, Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.feed import shards
@@ -221,7 +221,7 @@ PARENTS = {
 
 def consuming(cloud):
     """An inventory with units that consume cores of the host."""
-    return Inventory(100, consumes=[Consumes(cloud["host"], "VCPU", 1)])
+    return Inventory(100, consumes=[Consumption(cloud["host"], "VCPU", 1)])
 
 
 def claim_of(provider, name, amount):

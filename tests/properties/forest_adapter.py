@@ -19,7 +19,7 @@ from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
 from treeclaim.model.extension.expressions import read_expression
 from treeclaim.model.provider import (
     Condition,
-    Consumed,
+    ConsumptionRecord,
     Effect,
     Inventory,
     InventoryRecord,
@@ -104,7 +104,7 @@ def records_of(world):
                             classes.index(name),
                             stock,
                             sorted(
-                                Consumed(ids[other], classes.index(consumed), amount)
+                                ConsumptionRecord(ids[other], classes.index(consumed), amount)
                                 for other, consumed, amount in provider.consumes.get(name, ())
                             ),
                         )

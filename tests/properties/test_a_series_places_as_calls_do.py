@@ -27,7 +27,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import MOST_BYTES, Series
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.extension.placing import Placing, PlacingRequest
+from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 
 ROUNDS = 5
 LONG = 3_600.0
@@ -76,7 +76,7 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(question, data):
 
 def placed(world, placing_requests):
     """Return where one call places the same consumers; None for those without a place."""
-    call = Placing(tuple(placing_requests), (), partial=True)
+    call = PlacingCall(tuple(placing_requests), (), partial=True)
     outcome = Placer(forest_of(world), call, {}, Budget()).place_all()
     return [
         outcome.placed.get(placing_request.consumers[0]) for placing_request in placing_requests

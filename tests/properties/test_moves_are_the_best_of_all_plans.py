@@ -258,15 +258,15 @@ def answer_to(question, budget=None):
     forest = forest_of(occupied(question.world, question.consumers))
     consumers = list(map(planned, question.consumers))
     if question.fit is not None:
-        goal: model.Goal = model.Fit(candidate_request(question.fit[0]), question.fit[1])
+        goal: model.Goal = model.CapacityGoal(candidate_request(question.fit[0]), question.fit[1])
     elif question.mix:
         mix = tuple((candidate_request(request), weight) for request, weight in question.mix)
-        goal = model.Keep(mix, question.empty_trees)
+        goal = model.MixGoal(mix, question.empty_trees)
     else:
-        goal = model.Empty(tuple(map(uuid_of, question.emptied)))
-    call = model.Moves(
+        goal = model.EvacuationGoal(tuple(map(uuid_of, question.emptied)))
+    call = model.MovesCall(
         goal,
-        model.Movable(
+        model.MovableConsumers(
             excepted=frozenset(
                 uuid_of(each.name) for each in question.consumers if not each.is_movable
             )

@@ -15,7 +15,7 @@ from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.explanation import explain_attempt
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.model.extension.placing import Placing, PlacingRequest
+from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 
 CONSUMERS = tuple(f"consumer {number}" for number in range(12))
 
@@ -37,7 +37,9 @@ def answer_everything(world, request):
     explain_request(forest, replace(unordered, order=None), Focus(nearest=50))
     counted = count_capacity(forest, unordered, CapacityLimits((), 100), Budget())
     consumers = PlacingRequest((unordered,), CONSUMERS, "project", "user", "INSTANCE")
-    placer = Placer(forest, Placing((consumers,), (), partial=True, explain=True), {}, Budget())
+    placer = Placer(
+        forest, PlacingCall((consumers,), (), partial=True, explain=True), {}, Budget()
+    )
     attempt = placer.place_all()
     explain_attempt(placer, attempt, Budget())
     assert len(attempt.placed) == min(counted["fits"], len(CONSUMERS))

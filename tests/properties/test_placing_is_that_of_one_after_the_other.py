@@ -125,7 +125,7 @@ def placed(world, call, *, explain=False):
     def request_of(request):
         return made.setdefault(id(request), candidate_request(request))
 
-    placing_call = model.Placing(
+    placing_call = model.PlacingCall(
         requests=tuple(
             model.PlacingRequest(
                 tuple(map(request_of, request.alternatives)), request.consumers, "p", "u", "t"

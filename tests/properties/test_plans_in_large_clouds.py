@@ -12,7 +12,7 @@ from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.planner import make_plan
-from treeclaim.model.extension.planning import Empty, Fit, Moves
+from treeclaim.model.extension.planning import CapacityGoal, EvacuationGoal, MovesCall
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 pytestmark = pytest.mark.slow
@@ -95,7 +95,7 @@ class Cloud:
     def plan(self, goal):
         """A plan, each move of which has room when its turn comes."""
         end = time.monotonic() + PATIENT_SECONDS
-        call = Moves(goal, max_moves=100)
+        call = MovesCall(goal, max_moves=100)
         plan = make_plan(self.forest(), self.consumers(), call, Budget(), end)
         free = {provider_uuid(number): named(amounts) for number, amounts in self.free.items()}
         for move in plan["moves"]:
@@ -110,7 +110,7 @@ class Cloud:
         """Return whether after a plan near its bound one more large consumer fits."""
         large = tuple(3 * n // 4 for n in self.size)
         fits = sum(min(free[at] // n for at, n in enumerate(large)) for free in self.free.values())
-        return is_near_its_bound(self.plan(Fit(request_of(large), fits + 1)), share)
+        return is_near_its_bound(self.plan(CapacityGoal(request_of(large), fits + 1)), share)
 
 
 def is_near_its_bound(plan, share=1.3):
@@ -134,4 +134,6 @@ def test_room_is_made_in_full_clouds_near_the_bound(hosts, cells, filled, share)
 
 @pytest.mark.parametrize("hosts", [50, 200, 1000])
 def test_host_is_emptied_near_the_bound(hosts):
-    assert is_near_its_bound(Cloud(hosts, hosts, 1, EASY).plan(Empty((provider_uuid(1),))))
+    assert is_near_its_bound(
+        Cloud(hosts, hosts, 1, EASY).plan(EvacuationGoal((provider_uuid(1),)))
+    )

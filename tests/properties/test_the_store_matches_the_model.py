@@ -34,7 +34,7 @@ from treeclaim.model import errors
 from treeclaim.model.claim import ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension import errors as extension_errors
 from treeclaim.model.extension.batch import BatchEntry
-from treeclaim.model.provider import EFFECTS, Consumes, Inventory
+from treeclaim.model.provider import EFFECTS, Consumption, Inventory
 from treeclaim.model.provider import Condition as StoredCondition
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
@@ -94,7 +94,7 @@ def stored_inventories(capacity, provider, **options):
     """Return the inventories of a provider as the store receives them."""
     inventories = {}
     for name, body in inventories_of(capacity, provider, **options).items():
-        consumes = [Consumes(*entry.values()) for entry in body.pop("consumes", ())]
+        consumes = [Consumption(*entry.values()) for entry in body.pop("consumes", ())]
         inventories[name] = Inventory(**body, consumes=consumes or None)
     return inventories
 

@@ -31,7 +31,7 @@ from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.search import search
 from treeclaim.forest.table.held import HeldAmounts
-from treeclaim.model.extension.placing import Placing, PlacingRequest
+from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 from treeclaim.model.request import SearchOptions
 
 WORLDS = 12
@@ -134,7 +134,7 @@ def test_placements_draw_from_holds_first_and_deplete_them(question):
     ]
     expected = place_in_sequence(written, holds, draws)
     forest = forest_of(written).viewed(held=held_by(holds))
-    call = Placing(tuple(placing_requests), (), partial=True)
+    call = PlacingCall(tuple(placing_requests), (), partial=True)
     outcome = Placer(forest, call, {}, Budget()).place_all()
     placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]
     assert list(map(allocations_of, placements)) == expected, (str(world), holds)

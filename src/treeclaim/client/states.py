@@ -11,7 +11,7 @@ from treeclaim.client.client import Client
 from treeclaim.client.session import in_batches, in_parallel
 from treeclaim.model.parts import (
     INVENTORIES,
-    Names,
+    NameSet,
     ProviderPart,
     Values,
 )
@@ -148,7 +148,7 @@ def value_in_words(
             for name, fields in value.items()
             for field_name, text in fields_in_words(fields, with_defaults=name in other)
         }
-    if isinstance(part, Names):
+    if isinstance(part, NameSet):
         return {f"{part.single} {shown_aggregate(names, item)}": "" for item in value}
     return {f"{part.single} {name}": attribute_in_words(entry) for name, entry in value.items()}
 

@@ -105,7 +105,7 @@ class ProviderPart(Generic[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class Names(ProviderPart[frozenset[str]]):
+class NameSet(ProviderPart[frozenset[str]]):
     """A part that is a set of names, such as the traits; as JSON, a list."""
 
     @property
@@ -123,7 +123,7 @@ class Names(ProviderPart[frozenset[str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedValues(ProviderPart[Attributes]):
+class AttributesPart(ProviderPart[Attributes]):
     """The attributes. Wherever their values are compared, 1 and true are different."""
 
     def written(self, value: Attributes) -> Attributes:
@@ -146,14 +146,14 @@ INVENTORIES: ProviderPart[Stock] = ProviderPart(
     "placement:resource_providers:inventories:list",
     "placement:resource_providers:inventories:update",
 )
-TRAITS = Names(
+TRAITS = NameSet(
     "traits",
     "trait",
     Part.TRAITS,
     "placement:resource_providers:traits:list",
     "placement:resource_providers:traits:update",
 )
-AGGREGATES = Names(
+AGGREGATES = NameSet(
     "aggregates",
     "aggregate",
     Part.AGGREGATES,
@@ -161,7 +161,7 @@ AGGREGATES = Names(
     "placement:resource_providers:aggregates:update",
 )
 
-ATTRIBUTES = NamedValues(
+ATTRIBUTES = AttributesPart(
     "attributes",
     "attribute",
     Part.ATTRIBUTES,
@@ -170,7 +170,7 @@ ATTRIBUTES = NamedValues(
     is_extension=True,
 )
 
-LINKED_PARTS: Sequence[Names] = (TRAITS, AGGREGATES)
+LINKED_PARTS: Sequence[NameSet] = (TRAITS, AGGREGATES)
 """Parts that consist of links to names that many providers share."""
 
 LISTED_PARTS: Sequence[ProviderPart[Any]] = (*LINKED_PARTS, ATTRIBUTES)

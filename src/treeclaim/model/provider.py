@@ -98,7 +98,7 @@ MOST_CONSUMED_UNITS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Consumes:
+class Consumption:
     """The consumption of another inventory by each allocated unit (page 102, section 2).
 
     Attributes:
@@ -141,7 +141,7 @@ class Inventory:
     max_unit: int = MAXIMUM_INTEGER
     step_size: int = 1
     allocation_ratio: float = 1.0
-    consumes: Sequence[Consumes] | None = None
+    consumes: Sequence[Consumption] | None = None
 
     @property
     def amounts(self) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class Provider:
     modified_at: float
 
 
-class Consumed(NamedTuple):
+class ConsumptionRecord(NamedTuple):
     """The consumption of each allocated unit of an inventory (contract page 102, section 2), by ids.
 
     Attributes:
@@ -297,7 +297,7 @@ class InventoryRecord:
     inventory: Inventory
     used: int
     modified_at: float
-    consumes: tuple[Consumed, ...] = ()
+    consumes: tuple[ConsumptionRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

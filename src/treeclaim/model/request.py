@@ -185,7 +185,7 @@ def _compared_values(kind: Any) -> Callable[[object], tuple[Any, ...]]:
     return attrgetter(*(each.name for each in fields(kind) if each.compare))
 
 
-class ByValue:
+class ValueObject:
     """Equal by value, with a hash that is computed once: requests are keys of caches.
 
     The value of a dataclass is that of its fields, but for those that are not compared.
@@ -222,7 +222,7 @@ class ByValue:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RequestGroup(ByValue):
+class RequestGroup(ValueObject):
     """A group of `resources`, `required`, `member_of` and `in_tree` of a request.
 
     Attributes:
@@ -276,7 +276,7 @@ class SplitPolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CandidateRequest(ByValue):
+class CandidateRequest(ValueObject):
     """A validated query for allocation candidates. Requests are equal by value.
 
     Attributes:

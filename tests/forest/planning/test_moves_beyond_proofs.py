@@ -7,7 +7,13 @@ from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves import move_model, planner
-from treeclaim.model.extension.planning import Empty, Fit, Keep, Movable, Moves
+from treeclaim.model.extension.planning import (
+    CapacityGoal,
+    EvacuationGoal,
+    MixGoal,
+    MovableConsumers,
+    MovesCall,
+)
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 HOSTS = 10
@@ -43,7 +49,7 @@ def test_half_full_hosts_are_joined_for_a_mix(monkeypatch, most_trees):
     used = [2] * HALF_FULL + [0] * (HOSTS - HALF_FULL)
     forest = forest_of([record(at, inventories={"VCPU": (4, n)}) for at, n in enumerate(used, 1)])
     consumers = [consumer(at, request_of(2), {at: 2}) for at in range(1, HALF_FULL + 1)]
-    call = Moves(Keep(((request_of(4), 3),)), max_moves=10)
+    call = MovesCall(MixGoal(((request_of(4), 3),)), max_moves=10)
     plan = planner.make_plan(forest, consumers, call, Budget())
     assert plan["before"]["fits"] == 3 * (HOSTS - HALF_FULL)
     assert plan["after"]["fits"] == 3 * (HOSTS - HALF_FULL // 2)
@@ -53,7 +59,11 @@ def test_half_full_hosts_are_joined_for_a_mix(monkeypatch, most_trees):
 
 @pytest.mark.parametrize(
     "goal",
-    [Empty((provider_uuid(10),)), Fit(divisible(4), 1), Keep(((divisible(4), 1),))],
+    [
+        EvacuationGoal((provider_uuid(10),)),
+        CapacityGoal(divisible(4), 1),
+        MixGoal(((divisible(4), 1),)),
+    ],
     ids=["empty", "fit", "keep"],
 )
 @pytest.mark.parametrize("is_live", [True, False], ids=["live", "cold"])
@@ -71,7 +81,7 @@ def test_consumer_whose_amount_is_divided_moves(goal, is_live):
         consumer(3, divisible(3), {31: 1, 32: 2}),
     ]
     fixed = frozenset({consumers[2].uuid})
-    call = Moves(goal, Movable(excepted=fixed), both_at_once=is_live)
+    call = MovesCall(goal, MovableConsumers(excepted=fixed), both_at_once=is_live)
     plan = planner.make_plan(forest_of(records), consumers, call, Budget())
     assert plan["reached"]
     (move,) = plan["moves"]
@@ -80,5 +90,5 @@ def test_consumer_whose_amount_is_divided_moves(goal, is_live):
         provider_uuid(10),
         provider_uuid(20),
     }
-    if not isinstance(goal, Empty):
+    if not isinstance(goal, EvacuationGoal):
         assert (plan["before"]["fits"], plan["after"]["fits"]) == (0, 1)

@@ -16,7 +16,7 @@ from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, HoldTerms, Omission,
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
-from treeclaim.model.provider import Condition, Consumes, Effect, Inventory, Provider
+from treeclaim.model.provider import Condition, Consumption, Effect, Inventory, Provider
 from treeclaim.store import housekeeping
 from treeclaim.store.audit import repairs
 from treeclaim.store.operations import aggregate_names, mixes, reshaper
@@ -94,7 +94,7 @@ def stock(**totals):
 
 def consuming(**amounts):
     """An inventory of eight units of memory, each of which consumes of the host's units."""
-    entries = tuple(Consumes(HOST, name, amount) for name, amount in amounts.items())
+    entries = tuple(Consumption(HOST, name, amount) for name, amount in amounts.items())
     return {"MEMORY_MB": Inventory(8, consumes=entries)}
 
 

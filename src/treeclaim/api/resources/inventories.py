@@ -39,7 +39,7 @@ from treeclaim.model.provider import (
     MAXIMUM_INTEGER,
     MOST_CONSUMED,
     MOST_CONSUMED_UNITS,
-    Consumes,
+    Consumption,
     Inventory,
 )
 from treeclaim.store.operations.providers.entries import write_part
@@ -85,7 +85,7 @@ class InventoryBody(Body):
         consumes = None
         if self.consumes is not None:
             entries = [(body.provider, body.resource_class, body.amount) for body in self.consumes]
-            consumes = tuple(Consumes(*entry) for entry in sorted(entries))
+            consumes = tuple(Consumption(*entry) for entry in sorted(entries))
         return Inventory(
             self.total,
             self.reserved,
@@ -174,7 +174,7 @@ _CAPACITY_REFUSED = Refusal(
 
 
 def _make_document(
-    call: Call, inventory: Inventory, consumes: Sequence[Consumes]
+    call: Call, inventory: Inventory, consumes: Sequence[Consumption]
 ) -> dict[str, Any]:
     if not call.version.is_extended:
         return inventory.amounts
@@ -185,7 +185,7 @@ def _make_written_documents(
     call: Call, inventories: Mapping[str, Inventory]
 ) -> dict[str, dict[str, Any]]:
     """Return written inventories by class; a write without `consumes` keeps the stored consumption."""
-    kept_consumption: Mapping[str, Sequence[Consumes]] = {}
+    kept_consumption: Mapping[str, Sequence[Consumption]] = {}
     if call.version.is_extended and any(
         inventory.consumes is None for inventory in inventories.values()
     ):

@@ -18,9 +18,9 @@ from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.model.extension.expressions import (
     MOST_VERSION_DIGITS,
     Comparison,
-    Either,
-    Every,
-    Exists,
+    Conjunction,
+    Disjunction,
+    Existence,
     Expression,
     Negation,
     Node,
@@ -102,13 +102,13 @@ class _JudgedRows:
 
     def holds(self, node: Node) -> Mask:
         holds: Mask
-        if isinstance(node, Either):
+        if isinstance(node, Disjunction):
             holds = np.logical_or.reduce([self.holds(part) for part in node.parts])
-        elif isinstance(node, Every):
+        elif isinstance(node, Conjunction):
             holds = np.logical_and.reduce([self.holds(part) for part in node.parts])
         elif isinstance(node, Negation):
             holds = ~self.holds(node.part)
-        elif isinstance(node, Exists):
+        elif isinstance(node, Existence):
             holds = self._values(node.name)[0] != ABSENT
         else:
             holds = self._compare(node, *self._values(node.name))

@@ -29,7 +29,7 @@ from treeclaim.model.parts import (
     TRAITS,
     ProviderPart,
 )
-from treeclaim.model.provider import AMOUNTS, Consumes, shown_by_key
+from treeclaim.model.provider import AMOUNTS, Consumption, shown_by_key
 
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
 """Parts that may be included, in the order in which they follow the provider's own members."""
@@ -155,7 +155,7 @@ class ListingTexts:
                 parts[at].append(of_class.name + b":" + self._stock(stock, consumes))
         return [self._once(b',"inventories":{%b}' % b",".join(texts)) for texts in parts]
 
-    def _stock(self, stock: tuple[Any, ...], consumes: tuple[Consumes, ...]) -> bytes:
+    def _stock(self, stock: tuple[Any, ...], consumes: tuple[Consumption, ...]) -> bytes:
         """Write an inventory, given the values of `AMOUNTS` and its consumption; equal ones share a text."""
         text = self._shared.get((stock, consumes))
         if text is None:

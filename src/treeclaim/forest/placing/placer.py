@@ -20,7 +20,7 @@ from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, 
 from treeclaim.forest.placing.tree_counts import bounds_by_tree
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.placing import Holder, Placement, Placing, Rule
+from treeclaim.model.extension.placing import Holder, Placement, PlacingCall, Rule
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Placer:
     def __init__(
         self,
         forest: Forest,
-        placing: Placing,
+        placing: PlacingCall,
         holders: Mapping[str, Holder],
         budget: Budget,
     ) -> None:

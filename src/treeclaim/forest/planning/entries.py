@@ -39,7 +39,13 @@ from treeclaim.model.extension.hierarchy import (
 )
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
-from treeclaim.model.provider import Consumed, Consumes, Inventory, InventoryRecord, ProviderRecord
+from treeclaim.model.provider import (
+    Consumption,
+    ConsumptionRecord,
+    Inventory,
+    InventoryRecord,
+    ProviderRecord,
+)
 
 NOWHERE = Cursor((), ())
 """The position of changes that come from no database."""
@@ -246,7 +252,7 @@ class _Batch:
 
     def _consumes(
         self, target: _Target, inventory: Inventory, before: InventoryRecord | None
-    ) -> tuple[Consumed, ...]:
+    ) -> tuple[ConsumptionRecord, ...]:
         """Return what an inventory consumes then; where nothing is said of that, it is kept.
 
         Raises:
@@ -257,7 +263,9 @@ class _Batch:
         classes = self._forest.catalogue.resource_classes
         try:
             entries = [
-                Consumed(self._id_of(each.provider), classes[each.resource_class].id, each.amount)
+                ConsumptionRecord(
+                    self._id_of(each.provider), classes[each.resource_class].id, each.amount
+                )
                 for each in inventory.consumes
             ]
         except KeyError as error:
@@ -307,7 +315,7 @@ def _consumption_faults(
                 stocks = {each.class_id: each.consumes for each in consumed.inventories}
                 error = consumption_fault(
                     (record.uuid, names[stock.class_id].name),
-                    Consumes(consumed.uuid, names[entry.class_id].name, entry.amount),
+                    Consumption(consumed.uuid, names[entry.class_id].name, entry.amount),
                     is_written=(stock.class_id, stock.consumes) not in written,
                     is_missing=entry.class_id not in stocks,
                     consumes_itself=bool(stocks.get(entry.class_id)),

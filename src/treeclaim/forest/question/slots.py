@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from treeclaim.model.extension.expressions import Exists, Expression
+from treeclaim.model.extension.expressions import Existence, Expression
 from treeclaim.model.provider import MAXIMUM_INTEGER
 from treeclaim.model.request import NO_GROUP, STRICT, CandidateRequest, RequestGroup
 
@@ -174,7 +174,7 @@ def having_what_is_compared(request: CandidateRequest) -> tuple[RequestGroup, ..
 
 
 def _having(group: RequestGroup, names: Sequence[str]) -> RequestGroup:
-    has = tuple(Expression(f"exists {name}", Exists(name), (name,)) for name in names)
+    has = tuple(Expression(f"exists {name}", Existence(name), (name,)) for name in names)
     return replace(
         group, conditions=replace(group.conditions, where=(*group.conditions.where, *has))
     )

@@ -20,13 +20,13 @@ from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import SMALLEST_BLOCK
 from treeclaim.forest.table.columns import Mask
-from treeclaim.model.request import NO_GROUP, ByValue
+from treeclaim.model.request import NO_GROUP, ValueObject
 
 _MOST_BYTES = 2_000_000
 """Bytes of the longest cached list of candidates."""
 
 
-class CandidateKind(ByValue):
+class CandidateKind(ValueObject):
     """A cache key: the inputs of a search except the shape of the Forest and the providers with room."""
 
     __slots__ = ("_hash", "_value", "nbytes")

@@ -41,7 +41,7 @@ from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fr
 from treeclaim.forest.table.updates import InPlaceWriter, edit_order, rewrite_trees
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
 from treeclaim.model.parts import CONDITIONS, TRAITS
-from treeclaim.model.provider import Condition, Consumes, ProviderRecord
+from treeclaim.model.provider import Condition, Consumption, ProviderRecord
 from treeclaim.model.whole import WholeInventory
 
 _LEAST_CACHE_BYTES = 48_000_000
@@ -284,14 +284,14 @@ class Forest(ProviderTable):
             for class_id, index in self.inventory_indices(row)
         }
 
-    def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
+    def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumption, ...]:
         """Return the consumption of an inventory as clients see it."""
         names = self.catalogue.class_by_id
         entries = [
             (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
             for use in self.uses_of(class_id, index)
         ]
-        return tuple(Consumes(*entry) for entry in sorted(entries))
+        return tuple(Consumption(*entry) for entry in sorted(entries))
 
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""

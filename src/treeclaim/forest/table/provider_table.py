@@ -28,7 +28,7 @@ from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, SHOWN_LIN
 from treeclaim.model.provider import (
     Attributes,
     AttributeValue,
-    Consumed,
+    ConsumptionRecord,
     InventoryRecord,
     Provider,
     ProviderRecord,
@@ -152,12 +152,14 @@ class ProviderTable:
         """Return the consumption of an inventory, relative to its row."""
         return self.holdings.patterns[int(self.classes[class_id].pattern.values[index])]
 
-    def consumed_by(self, row: int, class_id: int, index: int) -> tuple[Consumed, ...]:
+    def consumed_by(self, row: int, class_id: int, index: int) -> tuple[ConsumptionRecord, ...]:
         """Return the consumption of an inventory, ascending."""
         uses = self.uses_of(class_id, index)
         if not uses:
             return ()
-        consumed = [Consumed(int(self.id.values[row + use.offset]), *use[1:]) for use in uses]
+        consumed = [
+            ConsumptionRecord(int(self.id.values[row + use.offset]), *use[1:]) for use in uses
+        ]
         return tuple(sorted(consumed))
 
     @property

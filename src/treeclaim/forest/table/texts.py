@@ -19,7 +19,7 @@ import orjson
 from treeclaim.forest.table.columns import Column, Integers, Trees
 from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable
-from treeclaim.model.provider import Consumes, Inventory, Provider
+from treeclaim.model.provider import Consumption, Inventory, Provider
 from treeclaim.model.request import BodyForm
 
 _MOST_TREE_BYTES = 32_000_000
@@ -161,7 +161,7 @@ class InventoryView:
     inventory: Inventory
     used: int
     modified_at: float
-    consumes: tuple[Consumes, ...] = ()
+    consumes: tuple[Consumption, ...] = ()
 
 
 def summary_fragment(

@@ -26,7 +26,7 @@ from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
 from treeclaim.forest.table.register import Register
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import INVENTORIES
-from treeclaim.model.provider import Consumed, ProviderRecord
+from treeclaim.model.provider import ConsumptionRecord, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
 
 
@@ -263,7 +263,7 @@ class _Rewriting:
         forget_consumed(table.classes, new.start)
         links: list[_Link] = []
         for row, source in zip(new, at.tolist(), strict=True):
-            consumption: Iterable[tuple[int, Sequence[Consumed]]]
+            consumption: Iterable[tuple[int, Sequence[ConsumptionRecord]]]
             if source < len(other_rows):
                 old = int(other_rows[source])
                 consumption = (
@@ -279,7 +279,7 @@ class _Rewriting:
         add_consumed(table.classes, patterns, new.start)
 
     def _links(
-        self, row: int, consumption: Iterable[tuple[int, Sequence[Consumed]]]
+        self, row: int, consumption: Iterable[tuple[int, Sequence[ConsumptionRecord]]]
     ) -> Iterator[_Link]:
         """Yield the consumption of a row, given the consumption of the inventory of each class."""
         for class_id, consumes in consumption:

@@ -84,7 +84,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class LivingConsumers:
     """The consumers that exist outside, such as Nova's instances.
 
     Attributes:

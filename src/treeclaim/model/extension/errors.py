@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.provider import Consumes
+from treeclaim.model.provider import Consumption
 
 
 class ConsumptionError(TreeclaimError):
@@ -15,7 +15,7 @@ class ConsumptionError(TreeclaimError):
     """
 
     fault: str
-    consumes: Sequence[Consumes]
+    consumes: Sequence[Consumption]
 
     def __str__(self) -> str:
         """Name the inventories."""

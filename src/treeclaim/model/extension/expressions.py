@@ -60,14 +60,14 @@ Value = AttributeValue | VersionValue
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class Disjunction:
     """Holds where any of its parts does."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class Conjunction:
     """Holds where all of its parts do."""
 
     parts: tuple["Node", ...]
@@ -81,7 +81,7 @@ class Negation:
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class Existence:
     """Holds where a provider has the attribute."""
 
     name: str
@@ -96,7 +96,7 @@ class Comparison:
     values: tuple[Value, ...]
 
 
-Node = Either | Every | Negation | Exists | Comparison
+Node = Disjunction | Conjunction | Negation | Existence | Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +181,13 @@ class _Reader:
         parts = [self._conjunction()]
         while self._takes_word("or"):
             parts.append(self._conjunction())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))
 
     def _conjunction(self) -> Node:
         parts = [self._negation()]
         while self._takes_word("and"):
             parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else Every(tuple(parts))
+        return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
 
     def _negation(self) -> Node:
         return Negation(self._term()) if self._takes_word("not") else self._term()
@@ -198,7 +198,7 @@ class _Reader:
             self._closes()
             return node
         if self._takes_word("exists"):
-            return Exists(self._name())
+            return Existence(self._name())
         name = self._name()
         if self._takes_word("in"):
             return Comparison(name, Operator.EQUAL, self._list())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from treeclaim.model.errors import InvalidParentError, InventoryInUseError, TreeclaimError
 from treeclaim.model.extension.errors import ConsumptionError
-from treeclaim.model.provider import Consumes
+from treeclaim.model.provider import Consumption
 
 _NO_PARENT = "parent provider UUID does not exist."
 _OWN_PARENT = "parent provider UUID cannot be same as UUID."
@@ -148,7 +148,7 @@ def is_at_or_above(parents: Mapping[int, int | None], ancestor: int, provider: i
 
 def consumption_fault(
     by: tuple[str, str],
-    consumes: Consumes,
+    consumes: Consumption,
     *,
     is_written: bool,
     is_missing: bool,

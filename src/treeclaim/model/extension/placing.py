@@ -55,7 +55,7 @@ class PlacingRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class PlacingCall:
     """A whole call.
 
     Attributes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from treeclaim.model.extension.batch import BatchEntry
-from treeclaim.model.request import ByValue, CandidateRequest
+from treeclaim.model.request import CandidateRequest, ValueObject
 
 MIX_NAME = "[A-Za-z0-9_.-]{1,64}"
 """Pattern of the names of mixes."""
@@ -40,7 +40,7 @@ class MixRequest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mix(ByValue):
+class Mix(ValueObject):
     """The requests that a cloud expects. Mixes are equal by value.
 
     Attributes:
@@ -196,7 +196,7 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
+class EvacuationGoal:
     """A goal: no allocations in some trees, or below some conditions.
 
     Attributes:
@@ -211,7 +211,7 @@ class Empty:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class CapacityGoal:
     """A number of further consumers of a request fit."""
 
     request: CandidateRequest
@@ -219,7 +219,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class MixGoal:
     """The most empty trees, if requested, and then the most room for a mix.
 
     Attributes:
@@ -231,11 +231,11 @@ class Keep:
     empty_trees: bool = False
 
 
-Goal = Empty | Fit | Keep
+Goal = EvacuationGoal | CapacityGoal | MixGoal
 
 
 @dataclass(frozen=True, slots=True)
-class Movable:
+class MovableConsumers:
     """The consumers that may be moved; all given members must apply.
 
     Attributes:
@@ -250,7 +250,7 @@ class Movable:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class MovesCall:
     """A whole call.
 
     Attributes:
@@ -263,7 +263,7 @@ class Moves:
     """
 
     goal: Goal
-    movable: Movable = field(default_factory=Movable)
+    movable: MovableConsumers = field(default_factory=MovableConsumers)
     rules: tuple[PlanRule, ...] = ()
     max_moves: int = 100
     both_at_once: bool = True

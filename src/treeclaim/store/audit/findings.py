@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from treeclaim.model.extension.audit import FindingKind, Findings, Living
+from treeclaim.model.extension.audit import FindingKind, Findings, LivingConsumers
 from treeclaim.model.names import (
     CUSTOM_PREFIX,
     FIRST_CUSTOM_CLASS_ID,
@@ -255,7 +255,7 @@ def load_findings(
     kinds: Sequence[FindingKind],
     limit: int,
     tolerated_keys: ToleratedKeys,
-    living: Living | None = None,
+    living: LivingConsumers | None = None,
 ) -> dict[FindingKind, Findings]:
     """Load the findings of some kinds, in the order of the kinds; skip `ORPHANED` without `living`."""
     # The queries scan whole tables.
@@ -384,7 +384,7 @@ def _load_tolerated_keys(
     return tolerated
 
 
-def find_orphans(transaction: ReadTransaction, limit: int, living: Living) -> Findings:
+def find_orphans(transaction: ReadTransaction, limit: int, living: LivingConsumers) -> Findings:
     """Find unlisted consumers of listed types whose newest allocation is older than `living.older_than`."""
     oldest = transaction.now - timedelta(seconds=living.older_than)
     orphans = []

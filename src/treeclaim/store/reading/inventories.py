@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from treeclaim.model.provider import Consumes
+from treeclaim.model.provider import Consumption
 from treeclaim.store.database.transactions import ReadTransaction
 
 INVENTORY_COLUMNS = "total, reserved, min_unit, max_unit, step_size, allocation_ratio"
@@ -39,7 +39,7 @@ JOIN resource_classes consumed_class ON consumed_class.id = c.consumed_class_id
 _OF_PROVIDER = f"{CONSUMPTION_BY_NAMES} WHERE consuming.uuid = :uuid".format(further="")
 
 
-def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumes]]:
+def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumption]]:
     """Return the consumption of each inventory of a provider, by class, in the order of the response."""
     entries_by_class: dict[str, list[tuple[str, str, int]]] = {}
     for row in transaction.rows(_OF_PROVIDER, uuid=uuid):
@@ -48,6 +48,6 @@ def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequenc
             entry = (row.provider, row.resource_class, row.amount)
             entries_by_class.setdefault(row.by_class, []).append(entry)
     return {
-        name: [Consumes(*entry) for entry in sorted(entries)]
+        name: [Consumption(*entry) for entry in sorted(entries)]
         for name, entries in entries_by_class.items()
     }

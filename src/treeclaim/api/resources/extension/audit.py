@@ -24,7 +24,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.audit import (
     FindingKind,
     Findings,
-    Living,
+    LivingConsumers,
     RepairOutcome,
     RepairResult,
 )
@@ -166,7 +166,7 @@ def show_audit(call: Call, query: AuditQuery) -> Answer:
 )
 def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Answer:
     """Find inconsistent records, and consumers that no longer exist in the cloud."""
-    living = Living(
+    living = LivingConsumers(
         {
             name: _parse_living(call, name, uuids)
             for name, uuids in call.deadline.each(body.living.items())
@@ -225,7 +225,7 @@ def repair_findings(call: Call, body: RepairsBody) -> Answer:
 
 
 def _find_findings(
-    call: Call, kinds: Sequence[FindingKind], limit: int, living: Living | None
+    call: Call, kinds: Sequence[FindingKind], limit: int, living: LivingConsumers | None
 ) -> dict[str, dict[str, Findings]]:
     tolerated = partial(find_tolerated_keys, call)
     with _ONE_AT_A_TIME.held(0, resource="audit"):

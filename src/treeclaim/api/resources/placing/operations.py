@@ -41,7 +41,7 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.claim import HOLD_TYPE
-from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
+from treeclaim.model.extension.placing import PlacingCall, PlacingRequest, Rule
 from treeclaim.replica.questions import alternatives_question, capacity_question, key_of
 
 _MOST_REQUESTS = 64
@@ -225,7 +225,7 @@ def count_fitting(call: Call, body: CapacityBody) -> Answer:
     return answer_question(call, capacity_question(requests, fitting), assumptions, arrival)
 
 
-def read_placing(call: Call, body: PlacementsBody, queries: QueryParser) -> Placing:
+def read_placing(call: Call, body: PlacementsBody, queries: QueryParser) -> PlacingCall:
     """Read a call that places consumers, and check its bounds first.
 
     Raises:
@@ -240,7 +240,7 @@ def read_placing(call: Call, body: PlacementsBody, queries: QueryParser) -> Plac
         _read_rule(f"rules[{number}]", rule, len(requests))
         for number, rule in enumerate(body.rules)
     )
-    placing = Placing(requests, rules, partial=body.partial, explain=body.explain)
+    placing = PlacingCall(requests, rules, partial=body.partial, explain=body.explain)
     _require_disjoint(placing)
     _require_one_place(placing)
     return placing
@@ -299,7 +299,7 @@ def _read_rule(place: str, rule: PlacementRule, count: int) -> Rule:
     )
 
 
-def _require_disjoint(placing: Placing) -> None:
+def _require_disjoint(placing: PlacingCall) -> None:
     """Raise a 400 for a consumer that is named twice, is in `with`, or is a source of draws."""
     hold_terms.require_disjoint(
         (request.consumers, request.hold, request.from_holds) for request in placing.requests
@@ -318,7 +318,7 @@ def _require_disjoint(placing: Placing) -> None:
             )
 
 
-def _require_one_place(placing: Placing) -> None:
+def _require_one_place(placing: PlacingCall) -> None:
     affine = [number for number, rule in enumerate(placing.rules) if rule.same_domain]
     if len(affine) > 1:
         raise bad_request(f"rules[{affine[1]}]: 'same_domain' may be in one rule only.")

@@ -15,7 +15,13 @@ from treeclaim.forest.placing.explanation import PlacingOutcome
 from treeclaim.forest.planning.entries import rows_of_trees
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.errors import HoldRefusedError
-from treeclaim.model.extension.placing import Holder, Placement, Placing, PlacingRequest, claim_of
+from treeclaim.model.extension.placing import (
+    Holder,
+    Placement,
+    PlacingCall,
+    PlacingRequest,
+    claim_of,
+)
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
@@ -33,7 +39,7 @@ class Placer:
     def __init__(
         self,
         call: Call,
-        placing: Placing,
+        placing: PlacingCall,
         arrival: Arrival,
         *,
         is_dry: bool,

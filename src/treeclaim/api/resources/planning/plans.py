@@ -42,14 +42,14 @@ from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.planning.survival import check_survival
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.planning import (
+    CapacityGoal,
     Document,
-    Empty,
+    EvacuationGoal,
     Failures,
-    Fit,
     Goal,
-    Keep,
-    Movable,
-    Moves,
+    MixGoal,
+    MovableConsumers,
+    MovesCall,
     PlanRule,
 )
 from treeclaim.model.request import CandidateRequest
@@ -269,9 +269,9 @@ class MovableBody(Body):
     ) = None
     excepted: Consumers = Field((), alias="except")
 
-    def read(self) -> Movable:
+    def read(self) -> MovableConsumers:
         """Return the movable consumers."""
-        return Movable(self.consumer_types, self.projects, frozenset(self.excepted))
+        return MovableConsumers(self.consumer_types, self.projects, frozenset(self.excepted))
 
 
 class MovesBody(PlanBody):
@@ -328,9 +328,9 @@ def plan_moves(call: Call, body: MovesBody) -> Answer:
     """Plan moves that empty hosts, or make room."""
     plan = PlanCall(call, body, [body.goal.fit.query] if body.goal.fit else ())
     goal = _read_goal(call, body.goal, plan.queries)
-    moves = Moves(
+    moves = MovesCall(
         goal=goal,
-        movable=Movable() if body.movable is None else body.movable.read(),
+        movable=MovableConsumers() if body.movable is None else body.movable.read(),
         rules=plan.rules,
         max_moves=body.max_moves,
         both_at_once=body.both_at_once,
@@ -340,7 +340,7 @@ def plan_moves(call: Call, body: MovesBody) -> Answer:
     def make(forest: Forest, consumers: PlannedConsumers, budget: Budget) -> Document:
         return make_plan(forest, consumers.values(), moves, budget, plan.end)
 
-    if isinstance(goal, Fit):
+    if isinstance(goal, CapacityGoal):
         return plan.answer(make, {"goal.fit.query": goal.request}, goal.request.from_holds)
     return plan.answer(make)
 
@@ -350,9 +350,9 @@ def _read_goal(call: Call, goal: GoalBody, queries: QueryParser) -> Goal:
     if goal.fit is not None:
         request = queries.parse("goal.fit.query", goal.fit.query)
         require_may_draw(call, request)
-        return Fit(replace(request, limit=None), goal.fit.amount)
+        return CapacityGoal(replace(request, limit=None), goal.fit.amount)
     if goal.keep is not None:
         mix = queries.mixes.require(goal.keep.mix, "goal.keep")
         requests = tuple((part.request, part.weight) for part in mix.requests.values())
-        return Keep(requests, goal.keep.empty_trees)
-    return Empty(goal.empty, goal.empty_aggregate, bool(goal.leave))
+        return MixGoal(requests, goal.keep.empty_trees)
+    return EvacuationGoal(goal.empty, goal.empty_aggregate, bool(goal.leave))

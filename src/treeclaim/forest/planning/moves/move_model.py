@@ -26,7 +26,7 @@ from treeclaim.forest.planning.moves.movers import (
 )
 from treeclaim.forest.planning.moves.places import PlaceLister
 from treeclaim.forest.table.columns import GREATEST, Mask
-from treeclaim.model.extension.planning import Empty, Fit, Keep
+from treeclaim.model.extension.planning import CapacityGoal, EvacuationGoal, MixGoal
 from treeclaim.model.request import CandidateRequest
 
 MOST_COLUMNS = 40_000
@@ -188,7 +188,7 @@ class MoveModel:
 
     def _check_size(self) -> None:
         self._situation.budget.check()
-        is_keep = isinstance(self._situation.call.goal, Keep)
+        is_keep = isinstance(self._situation.call.goal, MixGoal)
         most = MOST_COLUMNS_OF_KEEP if is_keep else MOST_COLUMNS
         if len(self._program.upper) > most or self._program.nbytes > MOST_BYTES:
             raise ModelTooLargeError
@@ -246,11 +246,11 @@ class MoveModel:
 
     def _add_goal(self) -> None:
         match self._situation.call.goal:
-            case Empty():
+            case EvacuationGoal():
                 self._add_empty()
-            case Fit() as goal:
+            case CapacityGoal() as goal:
                 self._add_fit(goal)
-            case Keep() as goal:
+            case MixGoal() as goal:
                 self._add_keep(goal)
 
     def _add_empty(self) -> None:
@@ -269,7 +269,7 @@ class MoveModel:
             returns = self._program.add_column(1, dear)
             self._program.add_row({returns: -sum(columns.values()), **columns}, at_most=0)
 
-    def _add_fit(self, goal: Fit) -> None:
+    def _add_fit(self, goal: CapacityGoal) -> None:
         """Each missing consumer of the request costs more than all moves together."""
         missing = self._program.add_column(goal.amount, self._most_moves + 1)
         self._fits_elsewhere, self._fits[missing] = goal.amount, -1
@@ -282,7 +282,7 @@ class MoveModel:
             self._check_size()
         self._program.add_row(enough, at_least=goal.amount)
 
-    def _add_keep(self, goal: Keep) -> None:
+    def _add_keep(self, goal: MixGoal) -> None:
         trees = sorted(set(self._arriving_in).union(*(mover.occupied for mover in self._moving)))
         if goal.empty_trees:
             self._add_empty_trees(trees)

@@ -21,7 +21,7 @@ from treeclaim.forest.placing.rules import rules_in_force
 from treeclaim.forest.planning.consumers import PlannedConsumer, need_in
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.planning import Empty, Moves
+from treeclaim.model.extension.planning import EvacuationGoal, MovesCall
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest
 
@@ -87,7 +87,7 @@ class MoveSituation:
     """
 
     def __init__(
-        self, forest: Forest, consumers: Iterable[PlannedConsumer], call: Moves, budget: Budget
+        self, forest: Forest, consumers: Iterable[PlannedConsumer], call: MovesCall, budget: Budget
     ) -> None:
         """Relate consumers and call to a Forest."""
         self.forest = forest
@@ -121,7 +121,10 @@ class MoveSituation:
     def _must_leave(self, consumer: PlannedConsumer) -> bool:
         """Return whether no group of the consumer's request tolerates the conditions (page 102, section 3.2)."""
         tolerated = consumer.tolerated
-        if not (isinstance(self.call.goal, Empty) and self.call.goal.leave) or not tolerated:
+        if (
+            not (isinstance(self.call.goal, EvacuationGoal) and self.call.goal.leave)
+            or not tolerated
+        ):
             return True
         rows = rows_of(self.forest, consumer.allocations)
         return bool(self._rows_to_leave(tolerated)[rows].any())
@@ -185,11 +188,11 @@ class MoveSituation:
     def _cleared(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
         cleared: Mask = self.forest.alive.values.copy()
-        if isinstance(goal, Empty) and goal.leave:
+        if isinstance(goal, EvacuationGoal) and goal.leave:
             cleared[cleared] = rows_to_leave(self.forest)[cleared]
             return cleared
         trees = no_trees(self.forest)
-        if isinstance(goal, Empty):
+        if isinstance(goal, EvacuationGoal):
             rows = rows_of(self.forest, goal.providers)
             if goal.aggregate is not None:
                 members = self.forest.rows_in_aggregate(goal.aggregate)
@@ -200,7 +203,7 @@ class MoveSituation:
 
     def _closed(self) -> Mask:
         goal = self.call.goal
-        if not (isinstance(goal, Empty) and goal.leave):
+        if not (isinstance(goal, EvacuationGoal) and goal.leave):
             return self.cleared
         closed = self.cleared.copy()
         used: Mask = self.forest.alive.values

@@ -24,7 +24,7 @@ from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
 from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.planning import Fit, Keep
+from treeclaim.model.extension.planning import CapacityGoal, MixGoal
 from treeclaim.model.request import CandidateRequest
 
 MOST_PLACES = 20_000
@@ -129,7 +129,7 @@ class PlaceLister:
         for request in requests:
             for candidate in self._easiest(request, closed)[: max(count // len(requests), 1)]:
                 trees[list(candidate.trees)] = True
-        if isinstance(goal, Keep) and goal.empty_trees:
+        if isinstance(goal, MixGoal) and goal.empty_trees:
             occupants = Counter(
                 tree for occupied in situation.occupied.values() for tree in occupied
             )
@@ -147,9 +147,9 @@ class PlaceLister:
     def _wanted_requests(self) -> Sequence[CandidateRequest]:
         """Return the requests that the goal needs room for."""
         match self._situation.call.goal:
-            case Keep() as goal:
+            case MixGoal() as goal:
                 return [request for request, _ in goal.requests]
-            case Fit() as goal:
+            case CapacityGoal() as goal:
                 return [goal.request]
         leaving = (mover.alternatives[0] for mover in self._situation.leaving)
         return list(dict.fromkeys(leaving))[:_MOST_LEAVING]
@@ -164,7 +164,7 @@ class PlaceLister:
     def _easiest(self, request: CandidateRequest, closed: Mask) -> list[Candidate]:
         """Return the places in which moves can make room, those that need the fewest moves first."""
         # A place that has room already gains nothing for a mix.
-        fewest = 1 if isinstance(self._situation.call.goal, Keep) else 0
+        fewest = 1 if isinstance(self._situation.call.goal, MixGoal) else 0
         ranked = [
             (moves, candidate)
             for candidate in self._open_places(request, closed)

@@ -36,7 +36,13 @@ from treeclaim.model.errors import (
     SearchGivenUpError,
     TraitsNotFoundError,
 )
-from treeclaim.model.extension.planning import Empty, Fit, Goal, Keep, Moves
+from treeclaim.model.extension.planning import (
+    CapacityGoal,
+    EvacuationGoal,
+    Goal,
+    MixGoal,
+    MovesCall,
+)
 
 PROMISING_TREES = (20, 200)
 """Trees in the first program of a large cloud, and in the one of a cloud that is too large for a single program."""
@@ -73,7 +79,7 @@ class GoalState:
 def make_plan(
     forest: Forest,
     consumers: Iterable[PlannedConsumer],
-    call: Moves,
+    call: MovesCall,
     budget: Budget,
     end: float = math.inf,
 ) -> dict[str, Any]:
@@ -97,13 +103,13 @@ def make_plan(
 
 def _known_goal(forest: Forest, goal: Goal) -> Goal:
     """Return a goal without the requests of a mix that name something unknown."""
-    if isinstance(goal, Empty):
+    if isinstance(goal, EvacuationGoal):
         for uuid in goal.providers:
             if forest.row_of(uuid) is None:
                 raise InvalidValueError(
                     f"goal.empty: resource provider {uuid} that does not exist."
                 )
-    if not isinstance(goal, Keep):
+    if not isinstance(goal, MixGoal):
         return goal
     known_requests = []
     for request, weight in goal.requests:
@@ -135,9 +141,9 @@ class _Planner:
         before = self._note()
         if before.is_counted:
             # One move makes room for any number of consumers.
-            most = 1 if isinstance(self._goal, Fit) else before.missing
+            most = 1 if isinstance(self._goal, CapacityGoal) else before.missing
             self._at_least = min(before.missing, most)
-        if before.missing or isinstance(self._goal, Keep):
+        if before.missing or isinstance(self._goal, MixGoal):
             self._search()
         self._board = Board(self._situation, self._best[1] if self._best else ())
         return self._document(before, self._state())
@@ -148,7 +154,7 @@ class _Planner:
         try:
             with self._budget.ending(self._planning_end):
                 places = PlaceLister(self._situation)
-                if isinstance(self._goal, Fit):
+                if isinstance(self._goal, CapacityGoal):
                     most = count_now(places.forest, self._goal.request, self._budget).at_most
                     if most is not None and most < self._goal.amount:
                         self._at_least = self._most_moves + 1
@@ -180,8 +186,8 @@ class _Planner:
         """Solve a program of few trees, then one of the whole cloud, or of many trees if that is too large."""
         few, many = PROMISING_TREES
         sizes: list[int | None] = [None]
-        if not isinstance(self._goal, Keep):
-            amount = self._goal.amount if isinstance(self._goal, Fit) else 0
+        if not isinstance(self._goal, MixGoal):
+            amount = self._goal.amount if isinstance(self._goal, CapacityGoal) else 0
             is_large = few < len(self._forest.order.roots)
             sizes = [*([few] if is_large else []), None, max(many, amount)]
         for count in sizes:
@@ -191,7 +197,7 @@ class _Planner:
                 self._reset()
                 if trees is None or self._is_good_enough():
                     return
-        if isinstance(self._goal, Keep):
+        if isinstance(self._goal, MixGoal):
             self._solve_in_parts(places)
 
     def _solve_in_parts(self, places: PlaceLister) -> None:
@@ -232,7 +238,7 @@ class _Planner:
     def _prove(self, model: MoveModel, solution: Solution) -> None:
         """Keep what a program of the whole cloud proves."""
         self._is_best = solution.is_optimal
-        if not isinstance(self._goal, Keep):
+        if not isinstance(self._goal, MixGoal):
             bound = solution.bound + model.offset
             most = self._most_moves
             at_least = most + 1 if bound > most else round_up(max(bound, 0.0))
@@ -249,7 +255,7 @@ class _Planner:
         return state
 
     def _is_good_enough(self) -> bool:
-        if self._best is None or isinstance(self._goal, Keep):
+        if self._best is None or isinstance(self._goal, MixGoal):
             return False
         value, moves = self._best
         return not value[0] and len(moves) <= self._at_least
@@ -264,15 +270,15 @@ class _Planner:
         missing, is_counted = 0, True
         gain: tuple[int, ...] = ()
         match goal:
-            case Empty():
+            case EvacuationGoal():
                 left = missing = len(board.left())
-            case Fit():
+            case CapacityGoal():
                 counted = count_now(board.forest, goal.request, self._budget, self._end)
                 fits, is_counted = counted.fits, counted.is_complete
                 missing = max(goal.amount - fits, 0)
                 if not is_counted:
                     self._is_complete = self._is_best = False
-            case Keep():
+            case MixGoal():
                 fits = self._fits_of_mix(goal)
                 gain = (empty_trees * goal.empty_trees, fits)
         document = {
@@ -282,24 +288,24 @@ class _Planner:
         }
         return GoalState(missing, fits or 0, gain, document, is_counted)
 
-    def _make_counter(self, goal: Keep) -> TreeCounter:
+    def _make_counter(self, goal: MixGoal) -> TreeCounter:
         counts = [RequestCounts(self._forest, each, self._budget) for each, _ in goal.requests]
         return TreeCounter(self._forest, counts)
 
-    def _fits_of_mix(self, goal: Keep) -> int:
+    def _fits_of_mix(self, goal: MixGoal) -> int:
         """Return the sum of the goal `keep`."""
         sums = self._counter(goal).in_trees(self._board.forest).sum(axis=0)
         return sum(map(mul, (weight for _, weight in goal.requests), sums.tolist()))
 
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
-        left = sorted(self._board.left()) if isinstance(self._goal, Empty) else []
+        left = sorted(self._board.left()) if isinstance(self._goal, EvacuationGoal) else []
         stuck, are_all_found = find_reasons(self._board, left, self._end)
         self._is_complete &= are_all_found
         if time.monotonic() >= self._planning_end:
             self._is_complete = False
         reached, at_least, proven = True, None, False
-        if isinstance(self._goal, Keep):
+        if isinstance(self._goal, MixGoal):
             optimal = self._is_best
         else:
             reached = not after.missing

@@ -12,7 +12,7 @@ from typing import Any
 
 from treeclaim.model.errors import ProviderInUseError, TreeclaimError
 from treeclaim.model.extension.hierarchy import consumption_fault, is_at_or_above
-from treeclaim.model.provider import Consumes, Inventory
+from treeclaim.model.provider import Consumption, Inventory
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     Key,
@@ -103,7 +103,7 @@ def lock_all(
 
 
 def resolve(
-    transaction: ReadTransaction, consumes_by_key: Mapping[Key, Sequence[Consumes]]
+    transaction: ReadTransaction, consumes_by_key: Mapping[Key, Sequence[Consumption]]
 ) -> Entries:
     """Return the new consumption of inventories by ids, without entries for unknown names."""
     consumes = [entry for entries in consumes_by_key.values() for entry in entries]
@@ -174,7 +174,7 @@ def find_faults(
         key = (row.resource_provider_id, row.resource_class_id)
         error = consumption_fault(
             (row.by_uuid, row.by_class),
-            Consumes(row.provider, row.resource_class, 1),
+            Consumption(row.provider, row.resource_class, 1),
             is_written=key in written,
             is_missing=row.is_missing,
             consumes_itself=row.consumes_itself,

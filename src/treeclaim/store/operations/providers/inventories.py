@@ -16,7 +16,7 @@ from treeclaim.model.extension.batch import EntryFault
 from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES
-from treeclaim.model.provider import AMOUNTS, Consumes, Inventory
+from treeclaim.model.provider import AMOUNTS, Consumption, Inventory
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     NAMES_PER_STATEMENT,
@@ -78,7 +78,7 @@ class InventoryWriter(PartWriter):
         self._updated: list[dict[str, Any]] = []
         self._equal: dict[int, list[int]] = {}
         self._deleted: dict[int, set[int]] = {}
-        self._consumes: dict[Key, Sequence[Consumes]] = {}
+        self._consumes: dict[Key, Sequence[Consumption]] = {}
         self._consumed_before: Entries = {}
         self._new_consumed: dict[Key, Mapping[Key, int]] = {}
 

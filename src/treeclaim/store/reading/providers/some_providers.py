@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from treeclaim.model.changes import Catalogue, CatalogueEntry
-from treeclaim.model.provider import Consumed, Inventory, InventoryRecord, ProviderRecord
+from treeclaim.model.provider import ConsumptionRecord, Inventory, InventoryRecord, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
 from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds
 from treeclaim.store.reading.providers import parts
@@ -101,9 +101,9 @@ def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
 def _inventories(tables: Mapping[str, Rows]) -> Mapping[int, list[InventoryRecord]]:
     """Return the inventories by id of their provider, in the order of class ids."""
     used = {(row[0], row[1]): row[2] for row in tables[parts.USAGE.name]}
-    consumes: defaultdict[Key, list[Consumed]] = defaultdict(list)
+    consumes: defaultdict[Key, list[ConsumptionRecord]] = defaultdict(list)
     for provider_id, class_id, *consumed in tables[parts.CONSUMPTION.name]:
-        consumes[provider_id, class_id].append(Consumed(*consumed))
+        consumes[provider_id, class_id].append(ConsumptionRecord(*consumed))
     by_provider: defaultdict[int, list[InventoryRecord]] = defaultdict(list)
     for row in sorted(tables[parts.INVENTORIES.name]):
         provider_id, class_id, total, reserved, least, most, step, ratio, modified_at = row
