@@ -7,8 +7,8 @@ import pytest
 
 from tests.paths import ROOT
 from treeclaim.client import CandidateQuery, query_of
-from treeclaim.model.flavors import Flavor, FlavorError, flavor_of, flavors_of
-from treeclaim.model.server_flavors import server_flavor
+from treeclaim.model.flavors import Flavor, FlavorError, parse_flavor, parse_flavors
+from treeclaim.model.server_flavors import translate_flavor
 
 CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
 
@@ -17,12 +17,12 @@ CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
 def test_flavor_becomes_the_query_of_nova_or_is_refused(case):
     if "query" in case:
         assert (
-            str(CandidateQuery(server_flavor(flavor_of(case["flavor"])).parameters))
+            str(CandidateQuery(translate_flavor(parse_flavor(case["flavor"])).parameters))
             == case["query"]
         )
         return
     with pytest.raises(FlavorError) as caught:
-        server_flavor(flavor_of(case["flavor"]))
+        translate_flavor(parse_flavor(case["flavor"]))
     assert [word for word in case["refused"] if word not in str(caught.value)] == []
 
 
@@ -33,12 +33,12 @@ def test_own_query_of_a_flavor_has_no_condition_of_nova():
 
 def test_extra_specs_judged_by_nova_are_listed():
     specs = {"hw:numa_nodes": "1", "pci_passthrough:alias": "a:1", "quota:cpu_shares": "1"}
-    result = server_flavor(Flavor(vcpus=1, extra_specs=specs))
+    result = translate_flavor(Flavor(vcpus=1, extra_specs=specs))
     assert result.omitted_specs == ("hw:numa_nodes", "pci_passthrough:alias")
 
 
 def test_unknown_members_of_a_nova_flavor_are_ignored():
-    assert flavor_of({"vcpus": 1, "vcpu": 2}, is_typed=False) == Flavor(vcpus=1)
+    assert parse_flavor({"vcpus": 1, "vcpu": 2}, is_typed=False) == Flavor(vcpus=1)
 
 
 ONE = Flavor(vcpus=1)
@@ -57,10 +57,10 @@ ONE = Flavor(vcpus=1)
     ids=str,
 )
 def test_document_may_have_one_or_several_flavors(document, names):
-    assert flavors_of(document) == names
+    assert parse_flavors(document) == names
 
 
 @pytest.mark.parametrize("document", [None, 1, "vcpus", ["x"], {"a": {"vcpu": 1}}], ids=str)
 def test_invalid_flavor_document_is_refused(document):
     with pytest.raises(FlavorError):
-        flavors_of(document)
+        parse_flavors(document)

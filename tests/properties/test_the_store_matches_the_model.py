@@ -201,7 +201,7 @@ class StoreCalls(ClaimMachine):
             }
             for uuid, row in owners.items()
         }
-        terms = {uuid: stored.shown() for uuid, stored in details.holds.items()}
+        terms = {uuid: stored.to_document() for uuid, stored in details.holds.items()}
         return Picture(
             consumers,
             {

@@ -17,7 +17,7 @@ from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.session import in_parallel
 from treeclaim.client.states import read_rows
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
-from treeclaim.model.query.parameters import Grammar, parameter_named
+from treeclaim.model.query.parameters import Grammar, find_parameter
 
 Row = dict[str, Any]
 """A provider as a list of them has it."""
@@ -63,7 +63,7 @@ def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
 
 
 def _value(client: Client, name: str, text: str) -> str:
-    parameter = parameter_named(name)
+    parameter = find_parameter(name)
     if parameter is None or not parameter.newest_grammar.names_providers:
         return text
     sign = "!" if parameter.newest_grammar is Grammar.TREES_OR_NOT and text[:1] == "!" else ""

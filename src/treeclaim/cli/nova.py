@@ -13,7 +13,7 @@ from treeclaim.cli.output import CommandError, failures_at
 from treeclaim.client import Flavor
 from treeclaim.client.aggregates import LONGEST_NAME
 from treeclaim.client.session import query_string
-from treeclaim.model.flavors import flavor_of
+from treeclaim.model.flavors import parse_flavor
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
@@ -111,7 +111,7 @@ class Nova:
         path = f"/flavors/{matches[0]['id']}/os-extra_specs"
         specs = self._document(path, "extra_specs")["extra_specs"]
         with failures_at(f"flavor {name} cannot be read"):
-            return replace(flavor_of(matches[0], is_typed=False), extra_specs=specs)
+            return replace(parse_flavor(matches[0], is_typed=False), extra_specs=specs)
 
     def _document(self, path: str, member: str, microversion: str | None = None) -> dict[str, Any]:
         """Return an answer, which has to have a member."""

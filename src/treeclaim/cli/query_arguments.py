@@ -17,10 +17,10 @@ import yaml
 from treeclaim.cli.nova import Nova
 from treeclaim.cli.output import CommandError, failures_at, warn
 from treeclaim.client import CandidateQuery, Flavor
-from treeclaim.model.flavors import flavors_of
+from treeclaim.model.flavors import parse_flavors
 from treeclaim.model.names import unknown_word
-from treeclaim.model.query.parameters import BY_NAME, Grammar, parameter_named
-from treeclaim.model.server_flavors import ENABLED_HOSTS, server_flavor
+from treeclaim.model.query.parameters import BY_NAME, Grammar, find_parameter
+from treeclaim.model.server_flavors import ENABLED_HOSTS, translate_flavor
 
 _SIZES = ("vcpus", "ram", "disk", "ephemeral", "swap")
 
@@ -58,7 +58,7 @@ def query_of(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> Cand
     """
     parameters = [pair for text in options.parameters for pair in _pairs(text)]
     for name, _ in parameters:
-        if parameter_named(name) is None:
+        if find_parameter(name) is None:
             hint = "; sizes belong into a file for --flavor-file" if name in _SIZES else ""
             base_name = re.split("[0-9_:]", name)[0]
             raise CommandError(unknown_word(name, BY_NAME, resembling=base_name) + hint)
@@ -87,7 +87,7 @@ def query_of(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> Cand
 def _refuse_repeated_amounts(names: Sequence[str]) -> None:
     """Refuse amounts that the service would ignore: the last ones replace those before them."""
     for name in names:
-        parameter = parameter_named(name)
+        parameter = find_parameter(name)
         if names.count(name) > 1 and parameter and parameter.grammar is Grammar.AMOUNTS:
             text = f"{name} is given more than once; write {name}=VCPU:2,DISK_GB:100"
             raise CommandError(text)
@@ -114,7 +114,7 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
         source: The flavor's place, for messages.
     """
     with failures_at(source):
-        translation = server_flavor(flavor)
+        translation = translate_flavor(flavor)
     if translation.omitted_specs:
         omitted_specs = ", ".join(translation.omitted_specs)
         warn(f"Nova checks these itself, so they are not part of the query: {omitted_specs}")
@@ -124,4 +124,4 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
 def flavors_in(file: Path) -> dict[str, Flavor]:
     """Return the flavors of a file by name."""
     with failures_at(file), failures_at(file, (yaml.YAMLError,)):
-        return flavors_of(yaml.safe_load(file.read_text(encoding="utf-8")))
+        return parse_flavors(yaml.safe_load(file.read_text(encoding="utf-8")))

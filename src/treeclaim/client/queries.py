@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import orjson
 
 from treeclaim.client.session import escape_url
-from treeclaim.model.flavors import Flavor, parameters_of
+from treeclaim.model.flavors import Flavor, make_query_parameters
 from treeclaim.model.query.parameters import split_name
 
 
@@ -70,4 +70,4 @@ def query_of(flavor: Flavor) -> CandidateQuery:
     Raises:
         FlavorError: for a key of the forms known here that cannot be read.
     """
-    return CandidateQuery(parameters_of(flavor))
+    return CandidateQuery(make_query_parameters(flavor))

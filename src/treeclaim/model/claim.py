@@ -25,7 +25,7 @@ MOST_SOURCES = 64
 LONGEST_REQUEST = 16_384
 """Bytes of a kept request, as JSON."""
 
-OUTLIVES = timedelta(days=1)
+REQUEST_RETENTION = timedelta(days=1)
 """The time for which a kept request outlives the record of its consumer."""
 
 _TIME = re.compile(
@@ -37,7 +37,7 @@ Amounts = Mapping[str, Mapping[str, int]]
 """Amounts by provider uuid and resource class."""
 
 
-def utc_of(text: str) -> datetime | None:
+def parse_utc(text: str) -> datetime | None:
     """Return a time in the form of RFC 3339 as naive UTC; None for another text."""
     if _TIME.fullmatch(text) is None:
         return None
@@ -78,7 +78,7 @@ class StoredHold:
     terms: HoldTerms
     drawn: Amounts
 
-    def shown(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the member `hold` by which clients see it."""
         until = self.terms.until
         return {

@@ -77,7 +77,7 @@ class _Group:
     traits: list[str] = field(default_factory=list)
 
 
-def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
+def make_query_parameters(flavor: Flavor) -> tuple[tuple[str, str], ...]:
     """Return the parameters of a search for a flavor, in order; extra specs of other kinds are left alone.
 
     An amount of 0 removes a class that the flavor itself would have given.
@@ -90,7 +90,7 @@ def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
     further_parameters: list[tuple[str, str]] = []
     for key, value in flavor.extra_specs.items():
         text = str(value)
-        name = named(key)
+        name = find_parameter_name(key)
         if name in _WHOLE or _GROUPED.fullmatch(name):
             further_parameters.append((name, text))
         elif _LOOKS_LIKE_KEY.match(key):
@@ -107,7 +107,7 @@ def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
     return (*parameters, *further_parameters)
 
 
-def named(key: str) -> str:
+def find_parameter_name(key: str) -> str:
     """Return the name of the parameter that a key may stand for: without its number, if it has one."""
     name = _NUMBER.sub("", key)
     is_numbered = name != key and split_name(name)[0] in NUMBERED
@@ -137,7 +137,7 @@ def _read(groups: dict[str, _Group], key: str, value: str) -> None:
     group.resources[name] = amount
 
 
-SIZES = {
+SIZE_MEMBERS = {
     "vcpus": "vcpus",
     "ram": "ram",
     "disk": "disk",
@@ -147,10 +147,10 @@ SIZES = {
 }
 """Resource class of each member with an amount, in lower case, as tables of `openstack` differ."""
 
-SPECS = ("extra_specs", "properties")
+_SPEC_MEMBERS = ("extra_specs", "properties")
 """Members with extra specs, as Nova's API and as OpenStack's client call them."""
 
-OTHERS = (
+_IGNORED_MEMBERS = (
     "id",
     "name",
     "description",
@@ -173,7 +173,7 @@ OTHERS = (
 _PROPERTY = re.compile(r"([^\s=,']+)='([^']*)'")
 
 
-def flavors_of(document: Any) -> dict[str, Flavor]:
+def parse_flavors(document: Any) -> dict[str, Flavor]:
     """Return the flavors of a document by name: one flavor, a list of them, or each by its name.
 
     Raises:
@@ -192,7 +192,7 @@ def flavors_of(document: Any) -> dict[str, Flavor]:
     return flavors
 
 
-def flavor_of(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:
+def parse_flavor(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:
     """Return the flavor that a mapping describes.
 
     Args:
@@ -207,18 +207,18 @@ def flavor_of(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:
     specs: dict[str, str] = {}
     for name, value in document.items():
         member = str(name).lower()
-        if member in SIZES:
-            amount = amount_of(str(name), value)
-            if sizes.setdefault(SIZES[member], amount) != amount:
+        if member in SIZE_MEMBERS:
+            amount = _parse_amount(str(name), value)
+            if sizes.setdefault(SIZE_MEMBERS[member], amount) != amount:
                 raise FlavorError(f"{name}: it is given twice")
-        elif member in SPECS:
+        elif member in _SPEC_MEMBERS:
             specs |= _specs(str(name), value)
-        elif is_typed and member not in OTHERS:
-            raise FlavorError(unknown_word(str(name), (*SIZES, *SPECS)))
+        elif is_typed and member not in _IGNORED_MEMBERS:
+            raise FlavorError(unknown_word(str(name), (*SIZE_MEMBERS, *_SPEC_MEMBERS)))
     return Flavor(**sizes, extra_specs=specs)
 
 
-def amount_of(name: str, value: Any) -> int:
+def _parse_amount(name: str, value: Any) -> int:
     """Return an amount; an empty text or null stands for none.
 
     Raises:
@@ -233,7 +233,7 @@ def amount_of(name: str, value: Any) -> int:
 def _is_flavor(document: Mapping[Any, Any]) -> bool:
     """Return whether a mapping is one flavor, and not several by their names."""
     return not all(isinstance(entry, Mapping) for entry in document.values()) or any(
-        str(name).lower() in SPECS for name in document
+        str(name).lower() in _SPEC_MEMBERS for name in document
     )
 
 
@@ -248,7 +248,7 @@ def _flavor_named(name: str, entry: Any) -> Flavor:
     if not isinstance(entry, Mapping):
         raise FlavorError(f"{name}: a flavor is a mapping of vcpus, ram, disk and extra_specs")
     try:
-        return flavor_of(entry)
+        return parse_flavor(entry)
     except FlavorError as error:
         raise FlavorError(f"{name}: {error}") from error
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, Generic, TypeVar, cast
 
-from treeclaim.model.provider import Attributes, same_attributes
+from treeclaim.model.provider import Attributes, are_same_attributes
 
 Value = TypeVar("Value")
 
@@ -132,7 +132,7 @@ class AttributesPart(ProviderPart[Attributes]):
 
     def is_same(self, before: Attributes, after: Attributes) -> bool:
         """Return whether names, types and values are equal."""
-        return same_attributes(before, after)
+        return are_same_attributes(before, after)
 
 
 Stock = Mapping[str, Mapping[str, Any]]

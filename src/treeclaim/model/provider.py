@@ -50,7 +50,7 @@ class AttributeKind(IntEnum):
     TEXT = 3
 
 
-def kind_of(value: AttributeValue) -> AttributeKind:
+def find_attribute_kind(value: AttributeValue) -> AttributeKind:
     """Return the type of a value; for Python, a bool is an integer too."""
     if isinstance(value, bool):
         return AttributeKind.BOOL
@@ -70,14 +70,14 @@ def is_attribute_value(value: object) -> bool:
     return isinstance(value, str) and _TEXT.match(value) is not None and not _LONE.search(value)
 
 
-def same_value(first: AttributeValue, other: AttributeValue) -> bool:
+def is_same_value(first: AttributeValue, other: AttributeValue) -> bool:
     """Return whether two values are equal and of the same type: 1 and True are not."""
-    return first == other and kind_of(first) is kind_of(other)
+    return first == other and find_attribute_kind(first) is find_attribute_kind(other)
 
 
-def same_attributes(first: Attributes, other: Attributes) -> bool:
+def are_same_attributes(first: Attributes, other: Attributes) -> bool:
     """Return whether both have the same names with the same values."""
-    return first == other and all(same_value(first[name], other[name]) for name in first)
+    return first == other and all(is_same_value(first[name], other[name]) for name in first)
 
 
 MAXIMUM_INTEGER = 2_147_483_647
@@ -230,7 +230,7 @@ class Condition:
         """Return whether it has expired, given the time of the database's clock."""
         return self.until is not None and self.until <= now
 
-    def shown(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return it as clients see it, without its key."""
         until = self.until
         return {
@@ -242,9 +242,9 @@ class Condition:
         }
 
 
-def shown_by_key(conditions: Iterable[Condition]) -> dict[str, dict[str, Any]]:
+def make_condition_documents(conditions: Iterable[Condition]) -> dict[str, dict[str, Any]]:
     """Return the conditions of a provider as clients see them."""
-    return {condition.key: condition.shown() for condition in conditions}
+    return {condition.key: condition.to_document() for condition in conditions}
 
 
 @dataclass(frozen=True, slots=True)

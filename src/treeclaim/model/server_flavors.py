@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from treeclaim.model.flavors import NUMBERED, SIZES, Flavor, FlavorError, named, parameters_of
+from treeclaim.model.flavors import (
+    NUMBERED,
+    SIZE_MEMBERS,
+    Flavor,
+    FlavorError,
+    find_parameter_name,
+    make_query_parameters,
+)
 from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
@@ -47,7 +54,7 @@ _THREADS = {"isolate": "forbidden", "prefer": None, "require": "required"}
 """Requirement of a thread policy on hosts with hyperthreading."""
 
 _KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items}
-_WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME, *SIZES)))
+_WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME, *SIZE_MEMBERS)))
 _SUFFIX = re.compile("[0-9_]")
 _FORM = {"resources": "CLASS=AMOUNT", "trait": "TRAIT=required or forbidden"}
 
@@ -71,7 +78,7 @@ class ServerFlavor:
     omitted_specs: tuple[str, ...]
 
 
-def server_flavor(flavor: Flavor) -> ServerFlavor:
+def translate_flavor(flavor: Flavor) -> ServerFlavor:
     """Return the request of Nova for a server that boots from the flavor's own disk.
 
     Raises:
@@ -81,7 +88,7 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
     for name in specs:
         _refuse_misspelt(name)
     translated = replace(flavor, extra_specs={**_translate(flavor.vcpus, specs), **specs})
-    parameters = parameters_of(translated)
+    parameters = make_query_parameters(translated)
     if ENABLED_HOSTS[0] not in dict(parameters):
         parameters = (*parameters, ENABLED_HOSTS)
     omitted_specs = (
@@ -95,7 +102,7 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
 def _refuse_misspelt(name: str) -> None:
     """Refuse a misspelling of an extra spec that Placement reads; other unknown specs are ignored."""
     begin, colon, _ = name.partition(":")
-    word, suffix = split_name(named(name))
+    word, suffix = split_name(find_parameter_name(name))
     if suffix and not _SUFFIX.match(suffix):
         word = name
     if not colon and word in _KINDS:
@@ -158,9 +165,9 @@ def _members(mask: str, vcpus: int) -> set[int]:
     """Return the processors of a mask such as `0-3,^2`; only exclusions mean all the others."""
     parts = [part.strip() for part in mask.split(",") if part.strip()]
     without = {cpu for part in parts if part.startswith("^") for cpu in _range(part[1:], vcpus)}
-    named = [part for part in parts if not part.startswith("^")]
-    cpus = {cpu for part in named for cpu in _range(part, vcpus)}
-    return (cpus if named else set(range(vcpus))) - without
+    included = [part for part in parts if not part.startswith("^")]
+    cpus = {cpu for part in included for cpu in _range(part, vcpus)}
+    return (cpus if included else set(range(vcpus))) - without
 
 
 def _range(text: str, vcpus: int) -> range:

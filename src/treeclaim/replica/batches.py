@@ -31,7 +31,7 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
     TreeclaimError,
 )
-from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
+from treeclaim.model.extension.placing import Placement, PlacingRequest, make_claim
 from treeclaim.model.timing import SEARCH, WAIT, Stages
 from treeclaim.replica.kept import SlowQuestions
 from treeclaim.replica.question import DEFAULT_MEMORY
@@ -170,7 +170,7 @@ class Batches:
                     self._slow.note(call.key)
                     return claims
                 if call.placement is not None:
-                    claims.append((call, claim_of(call.request, call.placement)))
+                    claims.append((call, make_claim(call.request, call.placement)))
             self._series = series
         return claims
 

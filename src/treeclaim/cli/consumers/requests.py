@@ -15,8 +15,8 @@ from treeclaim.cli.output import CommandError, count_text, failures_at, print_li
 from treeclaim.cli.printing import shown_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import Progress, in_batches
-from treeclaim.model.flavors import flavor_of
-from treeclaim.model.server_flavors import server_flavor
+from treeclaim.model.flavors import parse_flavor
+from treeclaim.model.server_flavors import translate_flavor
 
 _MOST_REASONS = 10
 """Servers for which the reason why their request is unknown is printed one by one."""
@@ -89,11 +89,11 @@ def _query(server: Mapping[str, Any]) -> str:
         raise FlavorError("its cell does not answer")
     if "extra_specs" not in flavor:
         raise FlavorError("the policy of Nova hides the extra specs of its flavor")
-    size = flavor_of(flavor, is_typed=False)
+    size = parse_flavor(flavor, is_typed=False)
     if not server.get("image"):
         # It boots from a volume, which is its root disk.
         size = replace(size, disk=0)
-    return str(CandidateQuery(server_flavor(size).parameters))
+    return str(CandidateQuery(translate_flavor(size).parameters))
 
 
 def _requests_in(path: Path) -> _Requests:

@@ -27,7 +27,7 @@ from treeclaim.model.extension.expressions import (
     Operator,
     VersionValue,
 )
-from treeclaim.model.provider import GREATEST_NUMBER, AttributeKind, kind_of
+from treeclaim.model.provider import GREATEST_NUMBER, AttributeKind, find_attribute_kind
 
 _COMPARISONS: Mapping[Operator, Callable[[Any, Any], Any]] = {
     Operator.EQUAL: operator.eq,
@@ -129,7 +129,7 @@ class _JudgedRows:
                 holds |= (kinds == AttributeKind.TEXT) & compare(values, code)
             elif not isinstance(value, VersionValue):
                 number = min(max(int(value), -_BEYOND), _BEYOND)
-                holds |= (kinds == kind_of(value)) & compare(values, number)
+                holds |= (kinds == find_attribute_kind(value)) & compare(values, number)
         versions = [value for value in term.values if isinstance(value, VersionValue)]
         if versions:
             is_text = kinds == AttributeKind.TEXT

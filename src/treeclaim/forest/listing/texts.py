@@ -29,14 +29,14 @@ from treeclaim.model.parts import (
     TRAITS,
     ProviderPart,
 )
-from treeclaim.model.provider import AMOUNTS, Consumption, shown_by_key
+from treeclaim.model.provider import AMOUNTS, Consumption, make_condition_documents
 
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
 """Parts that may be included, in the order in which they follow the provider's own members."""
 
 _DOCUMENTS: Mapping[ProviderPart[Any], Callable[[Forest, int], Any]] = {
     TRAITS: Forest.traits,
-    CONDITIONS: lambda forest, row: shown_by_key(forest.conditions(row)),
+    CONDITIONS: lambda forest, row: make_condition_documents(forest.conditions(row)),
 }
 """Functions that return the document of a row, for parts whose document is not the links themselves."""
 

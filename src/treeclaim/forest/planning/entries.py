@@ -28,13 +28,13 @@ from treeclaim.model.extension.batch import (
     BatchRefusedError,
     EntryFault,
     Target,
-    sound_targets,
-    uuids_of,
+    find_sound_targets,
+    find_uuids,
 )
 from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.extension.hierarchy import (
     Hierarchy,
-    consumption_fault,
+    find_consumption_fault,
     is_at_or_above,
 )
 from treeclaim.model.names import is_custom_name
@@ -78,9 +78,9 @@ class _Batch:
         self._problems: list[EntryFault] = []
         rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
         holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
-        named = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid}
+        named = {uuid: forest.row_of(uuid) for uuid in find_uuids(entries, holders) if uuid}
         records = {uuid: forest.record(row) for uuid, row in named.items() if row is not None}
-        self._targets = sound_targets(entries, holders, records, self._problems)
+        self._targets = find_sound_targets(entries, holders, records, self._problems)
         self._hierarchy = self._make_hierarchy()
         self._new = [target.uuid for target in self._targets if target.is_new]
         self._ids: dict[str, int] = {}
@@ -313,7 +313,7 @@ def _consumption_faults(
                 if consumed is None or {record.id, consumed.id}.isdisjoint(after):
                     continue
                 stocks = {each.class_id: each.consumes for each in consumed.inventories}
-                error = consumption_fault(
+                error = find_consumption_fault(
                     (record.uuid, names[stock.class_id].name),
                     Consumption(consumed.uuid, names[entry.class_id].name, entry.amount),
                     is_written=(stock.class_id, stock.consumes) not in written,

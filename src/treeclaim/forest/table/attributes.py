@@ -15,7 +15,7 @@ from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Mask, Rows
 from treeclaim.forest.table.columns import search_ascending as search
 from treeclaim.forest.table.holdings import rows_by_group
 from treeclaim.forest.table.layout import Layout, group_values
-from treeclaim.model.provider import AttributeKind, Attributes, AttributeValue, kind_of
+from treeclaim.model.provider import AttributeKind, Attributes, AttributeValue, find_attribute_kind
 from treeclaim.model.whole import AttributeRows
 
 Kinds = npt.NDArray[np.uint8]
@@ -137,7 +137,7 @@ class AttributeColumns:
             self._grow(
                 name,
                 np.array([row for row, _ in entries], dtype=np.int64),
-                np.array([kind_of(value) for _, value in entries], dtype=np.uint8),
+                np.array([find_attribute_kind(value) for _, value in entries], dtype=np.uint8),
                 np.array([self._number(value) for _, value in entries], dtype=np.int64),
             )
 
@@ -169,7 +169,7 @@ class AttributeColumns:
         has_row = rows != NO_ROW
         order = np.flatnonzero(has_row)[np.lexsort((rows[has_row], columns.name[has_row]))]
         rows, name = rows[order], columns.name[order]
-        kinds = np.array([kind_of(value) for value in columns.values], dtype=np.uint8)
+        kinds = np.array([find_attribute_kind(value) for value in columns.values], dtype=np.uint8)
         numbers = np.array([self._number(value) for value in columns.values], dtype=np.int64)
         value = columns.value[order]
         cuts = search(name, np.arange(len(columns.names) + 1)).tolist()

@@ -32,7 +32,7 @@ from treeclaim.model.provider import (
     InventoryRecord,
     Provider,
     ProviderRecord,
-    same_attributes,
+    are_same_attributes,
 )
 from treeclaim.model.whole import WholeInventory
 
@@ -132,7 +132,7 @@ class ProviderTable:
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and all(self.linked(name, row) == record.links.get(name, ()) for name in self.links)
-            and same_attributes(attributes, record.attributes)
+            and are_same_attributes(attributes, record.attributes)
             and self.linked(INVENTORIES.name, row)
             == tuple(inventory.class_id for inventory in record.inventories)
             and self._consumes_as(row, record)

@@ -157,7 +157,7 @@ class Target(Generic[Row]):
         return self.provider
 
 
-def uuids_of(entries: Sequence[BatchEntry], holders: Mapping[str, str]) -> list[str | None]:
+def find_uuids(entries: Sequence[BatchEntry], holders: Mapping[str, str]) -> list[str | None]:
     """Return the provider that each entry is about; None where no provider has its name.
 
     Args:
@@ -169,7 +169,7 @@ def uuids_of(entries: Sequence[BatchEntry], holders: Mapping[str, str]) -> list[
     ]
 
 
-def sound_targets(
+def find_sound_targets(
     entries: Sequence[BatchEntry],
     holders: Mapping[str, str],
     rows: Mapping[str, Row],
@@ -188,7 +188,7 @@ def sound_targets(
     """
     candidate_targets: list[Target[Row]] = []
     first: dict[str, int] = {}
-    for index, (entry, uuid) in enumerate(zip(entries, uuids_of(entries, holders), strict=True)):
+    for index, (entry, uuid) in enumerate(zip(entries, find_uuids(entries, holders), strict=True)):
         if uuid is None:
             text = f"No resource provider with name {entry.name} found; a new one needs a uuid."
             problems.append(EntryFault(index, InvalidValueError(text)))

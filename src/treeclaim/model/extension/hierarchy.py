@@ -146,7 +146,7 @@ def is_at_or_above(parents: Mapping[int, int | None], ancestor: int, provider: i
     return at is not None
 
 
-def consumption_fault(
+def find_consumption_fault(
     by: tuple[str, str],
     consumes: Consumption,
     *,

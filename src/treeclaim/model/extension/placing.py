@@ -114,7 +114,7 @@ class Placement:
     is_approximate: bool = False
 
 
-def claim_of(request: PlacingRequest, placement: Placement) -> ConsumerClaim:
+def make_claim(request: PlacingRequest, placement: Placement) -> ConsumerClaim:
     """Return the claim of a new consumer of a request for what was found for it."""
     return ConsumerClaim(
         consumer_uuid=placement.consumer,

@@ -280,6 +280,6 @@ def split_name(name: str) -> tuple[str, str | None]:
     return (name, None) if match is None else (match[1], match[2])
 
 
-def parameter_named(name: str) -> QueryParameter | None:
+def find_parameter(name: str) -> QueryParameter | None:
     """Return the parameter with a name, which may have a suffix; None if there is none."""
     return BY_NAME.get(split_name(name)[0])

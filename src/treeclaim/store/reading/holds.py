@@ -234,7 +234,7 @@ def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Pag
                 "user_id": row.user_name,
                 "consumer_generation": row.generation,
                 "allocations": shares.get(row.uuid, {}),
-                "hold": hold.shown(),
+                "hold": hold.to_document(),
             }
         )
     return shown, next_after

@@ -17,7 +17,7 @@ from treeclaim.api.protocol.request.schemas import (
     list_pattern,
     text,
 )
-from treeclaim.model.claim import utc_of
+from treeclaim.model.claim import parse_utc
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.names import quote_value
 from treeclaim.model.query import value_parsers
@@ -86,7 +86,7 @@ ClassNames = Annotated[
 
 
 def _read_time(value: str, info: ValidationInfo) -> datetime:
-    moment = utc_of(value)
+    moment = parse_utc(value)
     if moment is None:
         raise bad_request(
             f"Invalid {info.field_name}: {quote_value(value)} is not a time in the form of RFC 3339."

@@ -26,7 +26,7 @@ from treeclaim.model.claim import (
     MOST_PROJECTS,
     HoldTerms,
     Omission,
-    utc_of,
+    parse_utc,
 )
 from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.provider import MOST_TOLERATED
@@ -101,7 +101,7 @@ def read_terms(call: Call, members: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_until(call: Call, value: str) -> datetime:
     """Parse an end to naive UTC in whole seconds; raise a 400 unless it is at least a second ahead."""
-    until = utc_of(value)
+    until = parse_utc(value)
     if until is None:
         raise bad_request(
             f"Invalid until: {quote_value(value)} is not a time in the form of RFC 3339."
@@ -156,6 +156,6 @@ def render_terms(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:
     """Return the members `hold` and `drawn_from` of a consumer in responses."""
     hold = kept.holds.get(uuid)
     return {
-        "hold": None if hold is None else hold.shown(),
+        "hold": None if hold is None else hold.to_document(),
         "drawn_from": kept.drawn.get(uuid, {}),
     }

@@ -9,8 +9,8 @@ from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import Body, items
 from treeclaim.api.protocol.request.schemas import Shape
-from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
-from treeclaim.model.server_flavors import server_flavor
+from treeclaim.model.flavors import FlavorError, make_query_parameters, parse_flavor
+from treeclaim.model.server_flavors import translate_flavor
 
 _MOST_FLAVORS = 1_000
 
@@ -51,8 +51,10 @@ def _translate(number: int, entry: Mapping[str, Any], *, as_nova: bool) -> dict[
     if not isinstance(name, str):
         raise bad_request(f"flavors[{number}]: 'name' is required, and is a text.")
     try:
-        flavor = flavor_of(entry, is_typed=as_nova)
-        parameters = server_flavor(flavor).parameters if as_nova else parameters_of(flavor)
+        flavor = parse_flavor(entry, is_typed=as_nova)
+        parameters = (
+            translate_flavor(flavor).parameters if as_nova else make_query_parameters(flavor)
+        )
     except FlavorError as error:
         return {"name": name, "error": str(error)}
     return {

@@ -34,7 +34,7 @@ from treeclaim.model.provider import (
     LONGEST_REASON,
     Attributes,
     Condition,
-    shown_by_key,
+    make_condition_documents,
 )
 from treeclaim.store.operations.providers import conditions as store
 from treeclaim.store.operations.providers.entries import write_part
@@ -130,7 +130,7 @@ def list_conditions(call: Call) -> Answer:
     """Show the conditions of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        shown = shown_by_key(forest.conditions(row))
+        shown = make_condition_documents(forest.conditions(row))
     return {CONDITIONS.name: shown}
 
 

@@ -20,7 +20,7 @@ from treeclaim.model.extension.placing import (
     Placement,
     PlacingCall,
     PlacingRequest,
-    claim_of,
+    make_claim,
 )
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.replica import Arrival
@@ -86,7 +86,10 @@ class Placer:
                 return self._reply(outcome, holders, HTTPStatus.OK)
             try:
                 self._store.place(
-                    [claim_of(self._requests[placement.consumer], placement) for placement in new]
+                    [
+                        make_claim(self._requests[placement.consumer], placement)
+                        for placement in new
+                    ]
                 )
             except PLACE_LOST:
                 continue

@@ -8,7 +8,7 @@ request. An hourly job marks the requests of consumers without a record, and del
 import json
 from collections.abc import Collection, Mapping, Sequence
 
-from treeclaim.model.claim import OUTLIVES, ConsumerClaim, Omission
+from treeclaim.model.claim import REQUEST_RETENTION, ConsumerClaim, Omission
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
@@ -120,4 +120,4 @@ def mark_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> 
 def delete_old(transaction: WriteTransaction) -> None:
     """Delete the requests of consumers that were marked a day ago and still have no record."""
     transaction.execute(_CLEAR_MARKS_OF_RECORDED)
-    transaction.execute(_DELETE_OLD, before=transaction.now - OUTLIVES)
+    transaction.execute(_DELETE_OLD, before=transaction.now - REQUEST_RETENTION)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from treeclaim.model.errors import ProviderInUseError, TreeclaimError
-from treeclaim.model.extension.hierarchy import consumption_fault, is_at_or_above
+from treeclaim.model.extension.hierarchy import find_consumption_fault, is_at_or_above
 from treeclaim.model.provider import Consumption, Inventory
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
@@ -172,7 +172,7 @@ def find_faults(
     errors = {}
     for row in rows:
         key = (row.resource_provider_id, row.resource_class_id)
-        error = consumption_fault(
+        error = find_consumption_fault(
             (row.by_uuid, row.by_class),
             Consumption(row.provider, row.resource_class, 1),
             is_written=key in written,

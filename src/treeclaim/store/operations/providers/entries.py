@@ -16,8 +16,8 @@ from treeclaim.model.extension.batch import (
     BatchResult,
     EntryFault,
     EntryOutcome,
-    sound_targets,
-    uuids_of,
+    find_sound_targets,
+    find_uuids,
 )
 from treeclaim.model.parts import ProviderPart
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
@@ -164,10 +164,10 @@ def _find_targets(
     """Find and lock the providers of entries; add a problem for each faulty entry, and skip the entry."""
     names = {entry.name for entry in entries if entry.name is not None}
     holders = _find_holders(transaction, sorted(names))
-    uuids = {uuid for uuid in uuids_of(entries, holders) if uuid is not None}
+    uuids = {uuid for uuid in find_uuids(entries, holders) if uuid is not None}
     # One statement for all: a second one could lock rows out of order.
     rows = consumption.lock_all(transaction, uuids, list(inventories_in(entries)))
-    return sound_targets(entries, holders, rows, problems)
+    return find_sound_targets(entries, holders, rows, problems)
 
 
 def _find_holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
