@@ -12,7 +12,7 @@ from treeclaim.api.description.openapi import build_description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.parts import LISTED_PARTS
-from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repetition
+from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 OPENAPI = ROOT / "docs" / "openapi.json"
 _MODEL = ROOT / "src" / "treeclaim" / "ui" / "static" / "model"
@@ -60,10 +60,12 @@ def parts() -> str:
 def _row(parameter: QueryParameter) -> str:
     """Return the member of a parameter, without false values."""
     is_choice = parameter.grammar is Grammar.CHOICE
+    # Only the first value of a limit or a choice applies.
+    is_scalar = is_choice or parameter.grammar is Grammar.NUMBER
     row = {
         "help": parameter.help,
         "ofGroup": parameter.of_group,
-        "again": parameter.repeated is Repetition.ALL_COUNT,
+        "again": parameter.may_repeat and not is_scalar,
         "flavorNumbers": parameter.flavor_numbers,
         "choices": parameter.choices if is_choice else (),
     }

@@ -64,9 +64,9 @@ def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
 
 def _value(client: Client, name: str, text: str) -> str:
     parameter = find_parameter(name)
-    if parameter is None or not parameter.newest_grammar.names_providers:
+    if parameter is None or not parameter.grammar.names_providers:
         return text
-    sign = "!" if parameter.newest_grammar is Grammar.TREES_OR_NOT and text[:1] == "!" else ""
+    sign = "!" if parameter.grammar is Grammar.TREES_OR_NOT and text[:1] == "!" else ""
     begin = f"{sign}in:" if text.startswith(f"{sign}in:") else sign
     listed = text.removeprefix(begin)
     providers = listed.split(",") if begin.endswith(":") else [listed]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of microversions: the features of each, by name (contract page 10).
 
-The service, the client and the documents all read it. Code whose behaviour depends on a microversion
-checks `version.has(Feature.X)`; only this module maps features to microversions.
+Only this module maps features to microversions. All other code checks `version.has(Feature.X)`.
 """
 
 from dataclasses import dataclass, replace
@@ -15,14 +14,10 @@ EXTENSION = "treeclaim"
 """Service type with which a client requests the extension (contract page 97)."""
 
 _MAJOR = 1
-"""All microversions are minor versions of this one."""
 
 
 class Feature(IntEnum):
-    """Features of the microversions of the Placement API; each has exactly one (contract page 10, section 4).
-
-    The value is the minor version.
-    """
+    """The feature of each microversion, by minor version (contract page 10, section 4)."""
 
     AGGREGATES = 1
     RESOURCE_CLASSES = 2
@@ -64,11 +59,11 @@ class Feature(IntEnum):
     CONSUMER_TYPES = 38
     ANY_TRAITS = 39
     EXTENSION = 40
-    """The `treeclaim` extension, which no microversion has."""
+    """The `treeclaim` extension, which belongs to no microversion."""
 
     @property
     def version(self) -> str:
-        """Return the version as clients write it."""
+        """Return the version in the form of the header."""
         return f"{_MAJOR}.{self.value}"
 
 
@@ -79,41 +74,28 @@ EXTENSION_VERSION = f"{_MAJOR}.{EXTENSION_MINOR}"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """A microversion; they compare component by component, so that 1.10 is after 1.9.
-
-    Attributes:
-        major, minor: The numbers of the Placement API's microversion.
-        is_extended: Whether the client opted in to the `treeclaim` extension (page 97).
-    """
+    """A microversion of the Placement API, and whether the client opted in to the extension (page 97)."""
 
     major: int
     minor: int
     is_extended: bool = False
 
     def __str__(self) -> str:
-        """Write it as clients do."""
+        """Return the microversion in the form of the header."""
         return f"{self.major}.{self.minor}"
 
     @property
     def header(self) -> str:
-        """Return the header with the version of the response."""
+        """Return the value of the response header OpenStack-API-Version."""
         extension = f", {EXTENSION} {EXTENSION_VERSION}" if self.is_extended else ""
         return f"{SERVICE_TYPE} {self}{extension}"
 
     def has(self, feature: Feature) -> bool:
-        """Return whether a feature is there at this version."""
-        return self.minor >= feature
-
-    def brings(self, feature: Feature) -> bool:
-        """Return whether a feature, of the Placement API or of the extension, is available."""
-        return self.is_extended if feature is Feature.EXTENSION else self.has(feature)
+        """Return whether a feature is available at this version."""
+        return self.minor >= feature or (self.is_extended and feature is Feature.EXTENSION)
 
 
 MINIMUM = Version(_MAJOR, 0)
-"""The first microversion."""
-
 MAXIMUM = Version(_MAJOR, Feature.ANY_TRAITS)
-"""The last microversion."""
-
 NEWEST = replace(MAXIMUM, is_extended=True)
-"""The version of a client that requests the latest of both."""
+"""The latest microversion with the extension."""

@@ -14,7 +14,7 @@ from treeclaim.model.extension.planning import Mix
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.provider import CONDITION_KEY, is_attribute_name
-from treeclaim.model.query.parameters import Repetition, find_parameter
+from treeclaim.model.query.parameters import find_parameter
 from treeclaim.model.query.value_parsers import (
     InvalidQueryError,
     invalid_query,
@@ -45,7 +45,7 @@ def require_once(values: Values) -> None:
     """Refuse parameters that are given twice."""
     for name, texts in values.items():
         parameter = find_parameter(name) if len(texts) > 1 else None
-        if parameter is not None and parameter.repeated is Repetition.REFUSED:
+        if parameter is not None and not parameter.may_repeat:
             raise repeated_parameter(quote_value(name))
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parameters of a query for allocation candidates, each declared once.
 
-Schemas, the API description, the client's queries, flavors, the command line and the pages follow
-from this table (contract page 90, section 1; page 97, section 2; page 98, section 2; page 100,
-section 2; page 102, section 3). `treeclaim.model.query.parser` implements the meaning of each parameter.
+Schemas, the API description, flavors, the client and the command line read this table. `parser` implements the
+parameters (contract page 90, section 1; pages 97, 98 and 100, section 2; page 102, section 3).
 """
 
 import re
@@ -14,57 +13,45 @@ from treeclaim.model.microversions import Feature
 
 
 class Grammar(Enum):
-    """Forms of values."""
+    """Forms of values at the newest microversion with the extension."""
 
     AMOUNTS = auto()
     """`CLASS:AMOUNT,…`."""
-    TRAITS = auto()
-    """`TRAIT,!TRAIT,…`."""
     TRAITS_OR_ANY = auto()
-    """`TRAIT,!TRAIT,…`, or `in:TRAIT,…`."""
+    """`TRAIT,!TRAIT,…` or `in:TRAIT,…`."""
     PREFERENCES = auto()
     """`TRAIT[*WEIGHT],!TRAIT,…`."""
     AGGREGATES = auto()
     """`UUID` or `in:UUID,…`, after an optional `!`."""
-    TREE = auto()
-    """The uuid of a provider."""
     TREES = auto()
-    """`UUID` or `in:UUID,…`, of providers."""
+    """`UUID` or `in:UUID,…` of providers."""
     TREES_OR_NOT = auto()
-    """A list of names after an optional `!`."""
+    """`UUID` or `in:UUID,…` of providers, after an optional `!`."""
     UUIDS = auto()
-    """`UUID,…`, of anything but providers."""
+    """`UUID,…` of holds."""
     CLASSES = auto()
     """`CLASS,…`."""
     KEYS = auto()
-    """`KEY,…`, of conditions."""
+    """`KEY,…` of conditions."""
     SUFFIXES = auto()
     """`SUFFIX,…`."""
     SUFFIXES_OR_NOT = auto()
     """`SUFFIX,!SUFFIX,…`."""
     EXPRESSION = auto()
-    """An expression about attributes: `mem_gib >= 80 and not ecc`."""
+    """A condition on attributes, such as `mem_gib >= 80 and not ecc`."""
     VALUE_LIST = auto()
-    """`NAME:SUFFIX:SUFFIX…`; the name is an attribute's."""
+    """`ATTRIBUTE:SUFFIX:SUFFIX…`."""
     TERMS = auto()
     """`NAME[:ARGUMENT…][*WEIGHT],…`."""
     CHOICE = auto()
-    """A word of a list."""
+    """One of `choices`."""
     NUMBER = auto()
     """A positive number."""
 
     @property
     def names_providers(self) -> bool:
-        """Return whether a value has uuids of providers, for which people may write names."""
-        return self in (Grammar.TREE, Grammar.TREES, Grammar.TREES_OR_NOT)
-
-
-class Repetition(Enum):
-    """The meaning of a repeated parameter."""
-
-    REFUSED = auto()
-    FIRST_COUNTS = auto()
-    ALL_COUNT = auto()
+        """Return whether values contain provider uuids, which people may replace by names."""
+        return self in (Grammar.TREES, Grammar.TREES_OR_NOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +59,15 @@ class QueryParameter:
     """A parameter of a query for allocation candidates.
 
     Attributes:
-        name: Without a suffix.
-        since: The feature that added it.
-        grammar: Form of its value at the newest microversion.
-        help: One line of help.
-        of_group: Whether it belongs to a request group, so that its name may have a suffix.
-        repeated: Meaning of a repetition.
-        repeated_since: The feature that allowed repetitions; None if they were always allowed, or never.
-        extended_grammar: Form of its value in the extension; None for the same.
-        choices: Possible values, for `Grammar.CHOICE`.
-        flavor_items: In a flavor, an extra spec is one item of a value, as in `resources1:VGPU=1`,
-            with this word before the suffix; None where the extra spec has the parameter's name.
-        flavor_numbers: Whether an extra spec may end in `:N`, N any digits, so that a flavor has it
-            more than once.
+        name: The name without a suffix.
+        since: The feature that added the parameter.
+        of_group: Whether the parameter belongs to a request group; its name may then have a suffix.
+        may_repeat: Whether a request with the extension may repeat the parameter.
+        is_list: Whether the API description shows the parameter as a list of values.
+        choices: The values of `Grammar.CHOICE`.
+        flavor_items: The word that begins an extra spec for one item of the value, such as `resources1:VGPU=1`; None
+            if the extra spec has the parameter's name.
+        flavor_numbers: Whether a flavor may repeat the parameter as extra specs `NAME:N`, N any digits.
     """
 
     name: str
@@ -92,17 +75,11 @@ class QueryParameter:
     grammar: Grammar
     help: str
     of_group: bool = False
-    repeated: Repetition = Repetition.ALL_COUNT
-    repeated_since: Feature | None = None
-    extended_grammar: Grammar | None = None
+    may_repeat: bool = True
+    is_list: bool = False
     choices: tuple[str, ...] = ()
     flavor_items: str | None = None
     flavor_numbers: bool = False
-
-    @property
-    def newest_grammar(self) -> Grammar:
-        """Return how its value is written with the extension."""
-        return self.extended_grammar or self.grammar
 
 
 _EXTENSION = Feature.EXTENSION
@@ -122,7 +99,7 @@ QUERY_PARAMETERS = (
         Grammar.TRAITS_OR_ANY,
         "traits that a provider has; ! for forbidden",
         of_group=True,
-        repeated_since=Feature.ANY_TRAITS,
+        is_list=True,
         flavor_items="trait",
     ),
     QueryParameter(
@@ -131,15 +108,14 @@ QUERY_PARAMETERS = (
         Grammar.AGGREGATES,
         "aggregates that a provider is in; ! for forbidden",
         of_group=True,
-        repeated_since=Feature.REPEATED_MEMBER_OF,
+        is_list=True,
     ),
     QueryParameter(
         "in_tree",
         Feature.CANDIDATE_IN_TREE,
-        Grammar.TREE,
+        Grammar.TREES,
         "uuid of a provider of the tree to use",
         of_group=True,
-        extended_grammar=Grammar.TREES,
     ),
     QueryParameter(
         "in_subtree",
@@ -154,7 +130,7 @@ QUERY_PARAMETERS = (
         Grammar.PREFERENCES,
         "traits that a provider had better have; ! to avoid",
         of_group=True,
-        repeated=Repetition.REFUSED,
+        may_repeat=False,
     ),
     QueryParameter(
         "where",
@@ -170,37 +146,33 @@ QUERY_PARAMETERS = (
         Grammar.KEYS,
         "keys of conditions that do not count",
         of_group=True,
-        repeated_since=_EXTENSION,
+        is_list=True,
     ),
     QueryParameter(
         "limit",
         Feature.CANDIDATE_LIMIT,
         Grammar.NUMBER,
         "most candidates",
-        repeated=Repetition.FIRST_COUNTS,
     ),
     QueryParameter(
         "group_policy",
         Feature.GRANULAR_GROUPS,
         Grammar.CHOICE,
         "whether groups may share a provider",
-        repeated=Repetition.FIRST_COUNTS,
         choices=("none", "isolate"),
     ),
     QueryParameter(
         "root_required",
         Feature.ROOT_REQUIRED,
-        Grammar.TRAITS,
+        Grammar.TRAITS_OR_ANY,
         "traits of the root; ! for forbidden",
-        repeated_since=_EXTENSION,
-        extended_grammar=Grammar.TRAITS_OR_ANY,
+        is_list=True,
     ),
     QueryParameter(
         "same_subtree",
         Feature.SAME_SUBTREE,
-        Grammar.SUFFIXES,
+        Grammar.SUFFIXES_OR_NOT,
         "suffixes of groups that must be below one provider: _CPU,_GPU",
-        extended_grammar=Grammar.SUFFIXES_OR_NOT,
     ),
     QueryParameter("root_member_of", _EXTENSION, Grammar.AGGREGATES, "aggregates of the root"),
     QueryParameter(
@@ -217,7 +189,6 @@ QUERY_PARAMETERS = (
         _EXTENSION,
         Grammar.CHOICE,
         "how an amount is divided over providers",
-        repeated=Repetition.FIRST_COUNTS,
         choices=("pack", "even"),
     ),
     QueryParameter(
@@ -225,21 +196,21 @@ QUERY_PARAMETERS = (
         _EXTENSION,
         Grammar.TERMS,
         "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …",
-        repeated=Repetition.REFUSED,
+        may_repeat=False,
     ),
     QueryParameter(
         "root_in_tree",
         _EXTENSION,
         Grammar.TREES_OR_NOT,
         "uuid of a host to use; ! to leave out",
-        repeated=Repetition.REFUSED,
+        may_repeat=False,
     ),
     QueryParameter(
         "from_holds",
         _EXTENSION,
         Grammar.UUIDS,
         "holds whose room counts as free",
-        repeated=Repetition.REFUSED,
+        may_repeat=False,
     ),
     QueryParameter(
         "root_where",
@@ -265,7 +236,6 @@ QUERY_PARAMETERS = (
 """All parameters; those of groups first."""
 
 BY_NAME = {parameter.name: parameter for parameter in QUERY_PARAMETERS}
-"""The parameters by their names without suffix."""
 
 _GROUPED = re.compile(
     f"({'|'.join(sorted((each.name for each in QUERY_PARAMETERS if each.of_group), reverse=True))})"
@@ -275,11 +245,11 @@ _GROUPED = re.compile(
 
 
 def split_name(name: str) -> tuple[str, str | None]:
-    """Return a parameter's name without its suffix, and the suffix; None where it can have none."""
+    """Split a parameter's name from its suffix, which is None if the parameter belongs to no group."""
     match = _GROUPED.fullmatch(name)
     return (name, None) if match is None else (match[1], match[2])
 
 
 def find_parameter(name: str) -> QueryParameter | None:
-    """Return the parameter with a name, which may have a suffix; None if there is none."""
+    """Return the parameter of a name with or without a suffix; None if it is unknown."""
     return BY_NAME.get(split_name(name)[0])

@@ -10,7 +10,6 @@ from treeclaim.api.protocol.request.bodies import AnyUuid, Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
-    ANY_UUID,
     MEMBER_OF,
     STRING,
     UUID_PATTERN,
@@ -46,7 +45,7 @@ def _make_scalar_parameters(version: Version) -> dict[str, Schema]:
     return {
         parameter.name: _make_value_schema(parameter)
         for parameter in QUERY_PARAMETERS
-        if not parameter.of_group and version.brings(parameter.since)
+        if not parameter.of_group and version.has(parameter.since)
     }
 
 
@@ -63,7 +62,7 @@ def _list_group_parameters(version: Version) -> list[str]:
     return [
         parameter.name
         for parameter in QUERY_PARAMETERS
-        if parameter.of_group and version.brings(parameter.since)
+        if parameter.of_group and version.has(parameter.since)
     ]
 
 
@@ -135,11 +134,9 @@ _SUFFIX = "[a-zA-Z0-9_-]{1,64}"
 
 _FORMS: dict[Grammar, Schema] = {
     Grammar.AMOUNTS: text(list_pattern(f"{_CLASS}:[1-9][0-9]*")),
-    Grammar.TRAITS: text(_SIGNED_TRAITS),
     Grammar.TRAITS_OR_ANY: text(f"(in:{list_pattern(_TRAIT)}|{_SIGNED_TRAITS})"),
     Grammar.PREFERENCES: text(list_pattern(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
     Grammar.AGGREGATES: MEMBER_OF,
-    Grammar.TREE: ANY_UUID,
     Grammar.TREES: text(f"({UUID_PATTERN}|in:{list_pattern(UUID_PATTERN)})"),
     Grammar.TREES_OR_NOT: MEMBER_OF,
     Grammar.UUIDS: text(list_pattern(UUID_PATTERN)),
@@ -154,14 +151,12 @@ _FORMS: dict[Grammar, Schema] = {
 """Forms of values by grammar; numbers and choices have complete schemas."""
 
 _SEARCH: dict[str, Schema] = {
-    parameter.name: _FORMS[parameter.newest_grammar]
+    parameter.name: _FORMS[parameter.grammar]
     for parameter in QUERY_PARAMETERS
-    if parameter.newest_grammar in _FORMS
+    if parameter.grammar in _FORMS
 }
 
-_REPEATED = frozenset(
-    parameter.name for parameter in QUERY_PARAMETERS if parameter.repeated_since is not None
-)
+_REPEATED = frozenset(parameter.name for parameter in QUERY_PARAMETERS if parameter.is_list)
 """Parameters with several effective values."""
 
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
