@@ -92,7 +92,7 @@ class _Batch:
         wanted_parents = set(filter(None, self._hierarchy.wanted.values()))
         known = {parent for parent in wanted_parents if self._forest.row_of(parent) is not None}
         uuids = known.union(target.uuid for target in self._targets)
-        faults = self._hierarchy.faults(self._new, uuids)
+        faults = self._hierarchy.find_faults(self._new, uuids)
         for target in self._targets:
             self._budget.check()
             errors: list[TreeclaimError] = [
@@ -167,7 +167,7 @@ class _Batch:
         """Return ids behind all others: those above before those below, as they would be written."""
         living = self._forest.id.values[self._forest.living_rows]
         first = int(living.max()) + 1 if len(living) else 1
-        ordered = [uuid for wave in self._hierarchy.waves(self._new) for uuid in wave]
+        ordered = [uuid for wave in self._hierarchy.sort_into_waves(self._new) for uuid in wave]
         return {uuid: first + number for number, uuid in enumerate(ordered)}
 
     def _id_of(self, uuid: str) -> int:
@@ -198,9 +198,9 @@ class _Batch:
         """Yield all providers that are different in the end, or in another tree."""
         hierarchy = self._hierarchy
         by_uuid = {target.uuid: target for target in self._targets}
-        along = hierarchy.moved_along(hierarchy.wanted.keys() - self._ids.keys())
+        along = hierarchy.find_moved(hierarchy.wanted.keys() - self._ids.keys())
         touched = list(dict.fromkeys([*by_uuid, *sorted(along)]))
-        tops = hierarchy.tops(touched)
+        tops = hierarchy.find_tops(touched)
         for uuid in touched:
             self._budget.check()
             row = self._forest.row_of(uuid)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of providers after a batch (contract page 99, section 8): no I/O.
+"""The parents of providers after a batch (contract page 99, section 8); no I/O.
 
-The whole call is judged by its end, so the order of its entries does not matter, and neither does
-whether it passes through a circle on the way.
+Only the state after the call is checked, so neither the order of entries nor intermediate cycles matter.
 """
 
 from collections import defaultdict
@@ -22,23 +21,23 @@ _UNPARENTING = "un-parenting a provider is not currently allowed."
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Parents as they are to be.
+    """The parents of providers before and after a batch.
 
     Attributes:
-        before: Parent by uuid, of all providers in the trees that are changed; None for a root.
-        wanted: Parent by uuid, of those that get another one or are new.
+        before: Parents of all existing providers in the changed trees, by uuid; None for a root.
+        wanted: Parents of all new and moved providers, by uuid.
     """
 
     before: Mapping[str, str | None]
     wanted: Mapping[str, str | None]
 
     def parent(self, uuid: str) -> str | None:
-        """Return the parent in the end; None for a root, and above the trees that are known."""
+        """Return the parent after the batch; None for a root and an unknown provider."""
         return self.wanted[uuid] if uuid in self.wanted else self.before.get(uuid)
 
-    def on_circles(self) -> set[str]:
-        """Return the providers that would be above themselves."""
-        circle_uuids: set[str] = set()
+    def _find_cycles(self) -> set[str]:
+        """Return the providers that would be their own ancestors."""
+        cycle_uuids: set[str] = set()
         visited: set[str] = set()
         for start in self.wanted:
             path: dict[str, int] = {}
@@ -48,18 +47,18 @@ class Hierarchy:
                 path[uuid] = len(path)
                 uuid = self.parent(uuid)
             if uuid is not None and uuid in path:
-                circle_uuids.update(list(path)[path[uuid] :])
-        return circle_uuids
+                cycle_uuids.update(list(path)[path[uuid] :])
+        return cycle_uuids
 
-    def faults(
+    def find_faults(
         self, new: Collection[str], existing: Container[str], *, may_reparent: bool = True
     ) -> dict[str, str]:
         """Return the faults of parents, by child.
 
         Args:
-            new: UUIDs of providers that the call creates.
-            existing: UUIDs of the possible parents that exist, or that the call creates.
-            may_reparent: Whether a provider with a parent may get another one, or none.
+            new: UUIDs of the providers that the call creates.
+            existing: UUIDs of the wanted parents that exist or that the call creates.
+            may_reparent: Whether the parent of a provider may be changed or removed.
         """
         fault_by_child = {
             uuid: _NO_PARENT
@@ -74,13 +73,13 @@ class Hierarchy:
                 if uuid not in fault_by_child and self.before.get(uuid) is not None
             }
         return fault_by_child | dict.fromkeys(
-            self.on_circles() & self.wanted.keys() - fault_by_child.keys(), _LOOP
+            self._find_cycles() & self.wanted.keys() - fault_by_child.keys(), _LOOP
         )
 
-    def tops(self, uuids: Collection[str]) -> dict[str, str]:
-        """Return the highest known provider above each, itself where there is none.
+    def find_tops(self, uuids: Collection[str]) -> dict[str, str]:
+        """Return the topmost known ancestor of each provider, or the provider itself.
 
-        A cycle, which only old data have, has no highest: any of its providers is returned.
+        In a cycle, which old data may contain, any provider is returned.
         """
         top_by_uuid: dict[str, str] = {}
         for start in uuids:
@@ -94,11 +93,8 @@ class Hierarchy:
             top_by_uuid.update(dict.fromkeys(path, top))
         return top_by_uuid
 
-    def waves(self, new: Collection[str]) -> list[Sequence[str]]:
-        """Return new providers such that all new ones above one are in a former wave.
-
-        There must be no circles.
-        """
+    def sort_into_waves(self, new: Collection[str]) -> list[Sequence[str]]:
+        """Return new providers in waves, such that new ancestors are in earlier waves; there must be no cycles."""
         heights: dict[str, int] = {}
         waves: defaultdict[int, list[str]] = defaultdict(list)
         for start in new:
@@ -108,42 +104,36 @@ class Hierarchy:
                 path.append(uuid)
                 uuid = self.parent(uuid)
             height = 0 if uuid is None else heights[uuid]
-            for above in reversed(path):
-                height += above in new
-                heights[above] = height
+            for ancestor in reversed(path):
+                height += ancestor in new
+                heights[ancestor] = height
             waves[heights[start]].append(start)
         return [waves[height] for height in sorted(waves)]
 
-    def moved_along(self, moved: Collection[str]) -> set[str]:
-        """Return the providers that are, or were, among those that are moved, or below one."""
-        along: set[str] = set()
+    def find_moved(self, roots: Collection[str]) -> set[str]:
+        """Return the existing providers in the subtrees of moved providers, before or after the batch."""
+        moved: set[str] = set()
         for parent_of in (self.before.get, self.parent):
             children: defaultdict[str | None, list[str]] = defaultdict(list)
             for uuid in {**self.before, **self.wanted}:
                 children[parent_of(uuid)].append(uuid)
-            waiting, reached = [*moved], set[str]()
-            while waiting:
-                uuid = waiting.pop()
-                # Old data may have circles.
+            pending, reached = [*roots], set[str]()
+            while pending:
+                uuid = pending.pop()
+                # Old data may contain cycles.
                 if uuid not in reached:
                     reached.add(uuid)
-                    waiting += children[uuid]
-            along |= reached & self.before.keys()
-        return along
+                    pending += children[uuid]
+            moved |= reached & self.before.keys()
+        return moved
 
 
 def is_at_or_above(parents: Mapping[int, int | None], ancestor: int, provider: int) -> bool:
-    """Return whether a provider is another one or one of its ancestors.
-
-    Args:
-        parents: Parents by id of the lower provider and of those above it.
-        ancestor: Id of the upper provider.
-        provider: Id of the lower provider.
-    """
-    at: int | None = provider
-    while at is not None and at != ancestor:
-        at = parents.get(at)
-    return at is not None
+    """Return whether `ancestor` is a provider itself, or an ancestor of it, by the ids of parents."""
+    current: int | None = provider
+    while current is not None and current != ancestor:
+        current = parents.get(current)
+    return current is not None
 
 
 def find_consumption_fault(
@@ -159,11 +149,11 @@ def find_consumption_fault(
 
     Args:
         by: Provider UUID and class of the consuming inventory.
-        consumes: The consumed inventory.
-        is_written: Whether the write states what the inventory consumes.
+        consumes: The entry.
+        is_written: Whether the write sets the consumption of the inventory.
         is_missing: Whether the consumed inventory does not exist.
         consumes_itself: Whether the consumed inventory consumes others.
-        is_at_or_above: Whether it is of the same provider or of an ancestor.
+        is_at_or_above: Whether the consumed inventory is of the same provider or of an ancestor.
     """
     if is_missing:
         if is_written:

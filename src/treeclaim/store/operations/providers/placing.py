@@ -76,7 +76,9 @@ class TreeWriter:
         existing_uuids = self._lock_trees()
         self._read_trees()
         new = [target.uuid for target in self._targets if target.is_new]
-        faults = self._hierarchy.faults(new, existing_uuids, may_reparent=self._rules.may_reparent)
+        faults = self._hierarchy.find_faults(
+            new, existing_uuids, may_reparent=self._rules.may_reparent
+        )
         problems += [
             EntryFault(target.index, InvalidParentError(faults[target.uuid]))
             for target in self._targets
@@ -165,8 +167,8 @@ class TreeWriter:
     def _create(self) -> None:
         """Insert the new providers, parents before children, and lock them."""
         new = {target.uuid: target for target in self._targets if target.is_new}
-        tops = self._hierarchy.tops(new.keys())
-        for uuids in self._hierarchy.waves(new):
+        tops = self._hierarchy.find_tops(new.keys())
+        for uuids in self._hierarchy.sort_into_waves(new):
             rows = [
                 {
                     "uuid": uuid,
@@ -220,8 +222,8 @@ class TreeWriter:
     def _set_roots(self) -> Collection[int]:
         """Write the roots of moved providers and their descendants, and record their former trees; return their ids."""
         moved = {target.uuid for target in self._existing if target.uuid in self._new_parents}
-        along = self._hierarchy.moved_along(moved)
-        tops = self._hierarchy.tops(along)
+        along = self._hierarchy.find_moved(moved)
+        tops = self._hierarchy.find_tops(along)
         uuids = {self._ids[uuid]: uuid for uuid in self._parents_before}
         new_roots: defaultdict[int, list[int]] = defaultdict(list)
         trees: defaultdict[int, list[int]] = defaultdict(list)
