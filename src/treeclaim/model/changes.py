@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that the store sends to a Forest: everything, or the changes since a cursor, and names; news for watchers.
+"""Changes of the inventory since a cursor: records for a Forest, and news for watchers.
 
-News are the providers that changed, and their changed parts (contract page 99, section 4).
-
-The text of a cursor is short, URL-safe and opaque (contract page 99).
+News are the changed providers with their changed parts (contract page 99, section 4).
 """
 
 import base64
@@ -20,7 +18,7 @@ from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.model.provider import ProviderRecord
 
 if TYPE_CHECKING:
-    # Its arrays are numpy's, which takes 14 MB; processes without a Forest do without.
+    # numpy takes 14 MB, which processes without a Forest save.
     from treeclaim.model.whole import WholeInventory
 
 
@@ -28,8 +26,8 @@ class Cursor(NamedTuple):
     """A reader's position in the change feed (decision 0002).
 
     Attributes:
-        positions: The number of the last commit in each shard.
-        tokens: The token of each of these commits.
+        positions: The last commit of each shard.
+        tokens: The tokens of these commits.
     """
 
     positions: tuple[int, ...]
@@ -37,31 +35,27 @@ class Cursor(NamedTuple):
 
 
 LONGEST_CURSOR = 4_096
-"""Characters that the text of a cursor may have (contract page 99, section 4)."""
+"""Most characters of the text of a cursor (contract page 99, section 4)."""
 
 _CURSOR_FORM = 4
-"""The first byte of a text; another form gets another number."""
+"""The first byte of a text: the number of the format."""
 
 _NUMBER = struct.Struct(">Q")
 
 
 class UnreadableCursorError(ValueError):
-    """The text is not a cursor of this program."""
+    """A text is not a cursor of this program."""
 
 
 def write_cursor(cursor: Cursor) -> str:
-    """Write a cursor: a byte for the form, then all positions, then all tokens."""
+    """Return the URL-safe text of a cursor: the format, all positions, all tokens."""
     numbers = [_NUMBER.pack(number) for number in (*cursor.positions, *cursor.tokens)]
     content = bytes([_CURSOR_FORM]) + b"".join(numbers)
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode("ascii")
 
 
 def read_cursor(text: str) -> Cursor:
-    """Read what `write_cursor` wrote.
-
-    Raises:
-        UnreadableCursorError: for any other text.
-    """
+    """Parse a text of `write_cursor`; raise UnreadableCursorError for any other text."""
     if len(text) > LONGEST_CURSOR or not text.isascii():
         raise UnreadableCursorError
     try:
@@ -82,10 +76,10 @@ class UsageChange:
     """The change of a provider's usage and generation by claims (decision 0002).
 
     Attributes:
-        used: Units more in use than before, by id of the class; less than zero for fewer.
-        steps: By how much the generation was raised.
-        generation: As it was raised to; 0 where it was not.
-        modified_at: When it was raised, in seconds since the epoch; without meaning where it was not.
+        used: Added units by class id; negative for released ones.
+        steps: Increase of the generation.
+        generation: The new generation; 0 if it was not increased.
+        modified_at: Time of the increase, in seconds since the epoch; meaningless without one.
     """
 
     used: Mapping[int, int]
@@ -93,8 +87,8 @@ class UsageChange:
     generation: int
     modified_at: float
 
-    def and_also(self, other: "UsageChange") -> "UsageChange":
-        """Return two changes of one provider as one; their order makes no difference."""
+    def plus(self, other: "UsageChange") -> "UsageChange":
+        """Return the sum of two changes of one provider, in either order."""
         used = Counter(self.used)
         used.update(other.used)
         last = max(self, other, key=lambda change: change.generation)
@@ -106,8 +100,7 @@ class CatalogueEntry:
     """A trait or resource class.
 
     Attributes:
-        id: The row's id in the database.
-        name: The name in the API.
+        id: The id in the database.
         modified_at: Last update (or creation), in seconds since the epoch; None if unknown.
     """
 
@@ -120,8 +113,8 @@ class CatalogueEntry:
 class Catalogue:
     """All traits and resource classes, by name and by id.
 
-    Traits are in catalogue order: standard before custom ones, each in order of creation
-    (contract page 90, section 5.2). Resource classes are in order of id.
+    Standard traits precede custom ones, each in order of creation (contract page 90, section 5.2). Resource classes are
+    in order of id.
     """
 
     traits: dict[str, CatalogueEntry]
@@ -153,13 +146,13 @@ class Changes:
     """A consistent snapshot of everything committed after a cursor.
 
     Attributes:
-        cursor: Pass this the next time.
-        complete: True where this is the whole inventory and replaces all earlier state.
-        records: Providers as they are now, each as a whole.
-        removed: Ids of providers that are gone (or never came to be).
+        cursor: Start of the next changes.
+        complete: Whether the whole inventory replaces all earlier state.
+        records: Current state of changed providers.
+        removed: Ids of deleted providers; some may never have been reported.
         catalogue: All traits and resource classes if any of them changed, else None.
-        usage: Changes that claims made to providers that are not in `records`, by their ids.
-        whole: The whole inventory, instead of `records`, in the form that the store loads.
+        usage: Changes by claims of providers that are not in `records`, by id.
+        whole: The whole inventory as arrays, instead of `records`.
     """
 
     cursor: Cursor
@@ -176,10 +169,10 @@ class ProviderEffect:
     """The effect of one transaction on a provider.
 
     Attributes:
-        parts: The parts that it changed, perhaps too many.
-        uuid: UUID of a provider that it deleted; None for an existing provider.
-        tree: Uuid of its former root, if that has changed.
-        usage: Changes by claims, if nothing else was changed; else None.
+        parts: The changed parts, possibly with unchanged ones.
+        uuid: UUID of a deleted provider; None for an existing provider.
+        tree: UUID of the former root if the root has changed.
+        usage: The change by claims if nothing else has changed, else None.
     """
 
     parts: Part
@@ -193,10 +186,10 @@ class ProviderChange:
     """The change of a provider.
 
     Attributes:
-        generation: The present one; None if the provider is gone.
-        parts: The changed parts, perhaps too many.
-        trees: Uuids of the former and present roots.
-        root: Uuid of the present root; None if the provider is gone.
+        generation: The current generation; None if the provider is deleted.
+        parts: The changed parts, possibly with unchanged ones.
+        trees: Uuids of the former and current roots.
+        root: UUID of the current root; None if the provider is deleted.
     """
 
     generation: int | None
@@ -205,14 +198,14 @@ class ProviderChange:
     root: str | None
 
     def after(self, earlier: "ProviderChange") -> "ProviderChange":
-        """Return the two changes of one provider as one."""
+        """Combine this change with an earlier one of the same provider."""
         return ProviderChange(
             self.generation, self.parts | earlier.parts, self.trees | earlier.trees, self.root
         )
 
     @property
     def may_be_a_move(self) -> bool:
-        """Return whether it may be a move from another tree, a creation, or a deletion."""
+        """Return whether the change may be a move to another tree, a creation or a deletion."""
         return self.parts == EVERYTHING or self.trees != {self.root}
 
 
@@ -221,9 +214,9 @@ class News:
     """The changes committed between two cursors; each transaction whole or not at all.
 
     Attributes:
-        cursor: The later one.
-        changes: By uuid of the provider.
-        catalogue: Whether traits or resource classes came, went or were renamed.
+        cursor: The later cursor.
+        changes: Changes by provider uuid.
+        catalogue: Whether traits or resource classes were created, deleted or renamed.
     """
 
     cursor: Cursor
@@ -232,28 +225,26 @@ class News:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no news."""
+        """Return whether nothing has changed."""
         return not self.changes and not self.catalogue
 
     @classmethod
-    def as_one(cls, several: Sequence["News"]) -> "News":
-        """Return news that follow each other as one; there must be some."""
-        folded = dict(several[0].changes)
-        for news in several[1:]:
+    def merge(cls, sequence: Sequence["News"]) -> "News":
+        """Combine successive news, at least one."""
+        merged = dict(sequence[0].changes)
+        for news in sequence[1:]:
             for uuid, change in news.changes.items():
-                earlier = folded.get(uuid)
-                folded[uuid] = change if earlier is None else change.after(earlier)
-        return cls(several[-1].cursor, folded, any(news.catalogue for news in several))
+                earlier = merged.get(uuid)
+                merged[uuid] = change if earlier is None else change.after(earlier)
+        return cls(sequence[-1].cursor, merged, any(news.catalogue for news in sequence))
 
     def within(self, roots: Mapping[str, str | None]) -> "News":
-        """Return the changes in some trees.
+        """Return the changes in the trees of these providers.
 
-        A provider that stayed in its tree while the root was replaced has not changed:
-        `treeclaim.store.feed.news` adds it.
+        Providers that move with an ancestor have no changes of their own; `treeclaim.store.feed.news` adds them.
 
         Args:
-            roots: The UUID of the root of each provider's tree, by the UUID of the provider; None for
-                a provider that does not exist.
+            roots: UUIDs of the roots by provider UUID; None for a provider that does not exist.
         """
         tree_uuids = set(roots).union(root for root in roots.values() if root is not None)
         for named in roots.keys() & self.changes.keys():
@@ -263,11 +254,11 @@ class News:
             for uuid, change in self.changes.items()
             if uuid in tree_uuids or not tree_uuids.isdisjoint(change.trees)
         }
-        # Callers compare by identity to find that nothing was dropped.
+        # The identity shows callers that nothing was dropped.
         return self if len(kept) == len(self.changes) else News(self.cursor, kept, self.catalogue)
 
-    def beside(self, members: Mapping[str, ProviderChange]) -> "News":
-        """Return this with providers for which another tree became theirs, or the other way round."""
+    def with_members(self, members: Mapping[str, ProviderChange]) -> "News":
+        """Return these news with providers that moved with an ancestor."""
         changes = dict(self.changes)
         for uuid, member in members.items():
             change = changes.get(uuid)

@@ -116,7 +116,7 @@ class Watch:
         last = log.entries[-1].message
         if selected == [last.news]:
             return last
-        return Message(News.as_one(selected), log.cursor)
+        return Message(News.merge(selected), log.cursor)
 
     def _select(self, entry: LogEntry) -> News | None:
         """Return an entry's news for the watched trees; update the roots of moved providers."""

@@ -243,7 +243,7 @@ class WriteTransaction(ReadTransaction):
             self.touch_providers([provider_id], Part.ALLOCATIONS)
         else:
             self.touched_providers[provider_id] = ProviderEffect(
-                Part.ALLOCATIONS, usage=earlier.usage.and_also(change)
+                Part.ALLOCATIONS, usage=earlier.usage.plus(change)
             )
 
     def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:

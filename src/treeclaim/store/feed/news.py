@@ -68,7 +68,7 @@ def select_news(transaction: ReadTransaction, news: News, roots: Mapping[str, st
     for change in moved:
         trees |= change.trees
         trees |= frozenset() if change.root is None else {change.root}
-    return news.within(roots).beside(_load_members(transaction, trees))
+    return news.within(roots).with_members(_load_members(transaction, trees))
 
 
 def _load_members(

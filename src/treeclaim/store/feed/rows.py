@@ -96,7 +96,7 @@ class FeedDelta:
                 usage.pop(row.object_id, None)
                 continue
             earlier = usage.get(row.object_id)
-            usage[row.object_id] = change if earlier is None else earlier.and_also(change)
+            usage[row.object_id] = change if earlier is None else earlier.plus(change)
         return cls(frozenset(provider_ids), usage, catalogue, unknown)
 
     def to_changes(
