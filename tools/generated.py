@@ -11,7 +11,7 @@ from tests.paths import ROOT
 from treeclaim.api.description.openapi import build_description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
-from treeclaim.model.parts import LISTED_PARTS
+from treeclaim.model.parts import ATTRIBUTES, LINKED_PARTS
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 OPENAPI = ROOT / "docs" / "openapi.json"
@@ -49,11 +49,12 @@ def parameters() -> str:
 
 def parts() -> str:
     """Return the text of the module of parts."""
-    linked = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in LISTED_PARTS)
+    listed_parts = (*LINKED_PARTS, ATTRIBUTES)
+    listed = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in listed_parts)
     return (
         f"{_HEAD % 'treeclaim/model/parts.py'}"
         f"export const INCLUDE = Object.freeze(\n  {json.dumps(INCLUDABLE)},\n);\n"
-        f"export const LISTED_PARTS = Object.freeze({{\n{linked}}});\n"
+        f"export const LISTED_PARTS = Object.freeze({{\n{listed}}});\n"
     )
 
 

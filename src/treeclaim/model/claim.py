@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims, allocations, and holds: consumers that keep resources for later claims (contract page 100)."""
+"""Claims, and holds: consumers that reserve resources for later claims (contract page 100)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,19 +14,19 @@ HOLD_TYPE = "TREECLAIM_HOLD"
 """Consumer type of holds."""
 
 MOST_PROJECTS = 64
-"""Projects beside a hold's own whose consumers may draw from it."""
+"""Most projects of a hold's terms."""
 
 LONGEST_NOTE = 255
-"""Characters of a note."""
+"""Most characters of the note of a hold."""
 
 MOST_SOURCES = 64
-"""Holds that one consumer of a write, or one query, may draw from."""
+"""Most holds from which one consumer of a write, or one query, draws."""
 
 LONGEST_REQUEST = 16_384
-"""Bytes of a kept request, as JSON."""
+"""Most bytes of a stored request, as JSON."""
 
 REQUEST_RETENTION = timedelta(days=1)
-"""The time for which a kept request outlives the record of its consumer."""
+"""Time for which a request is stored after the record of its consumer is deleted."""
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
@@ -38,7 +38,7 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 
 def parse_utc(text: str) -> datetime | None:
-    """Return a time in the form of RFC 3339 as naive UTC; None for another text."""
+    """Parse a time of RFC 3339 into naive UTC; return None for any other text."""
     if _TIME.fullmatch(text) is None:
         return None
     try:
@@ -52,10 +52,10 @@ class HoldTerms:
     """The terms of a hold (section 1).
 
     Attributes:
-        until: When it ends, by the database's clock: naive UTC in whole seconds; None for never.
-        returns: Whether amounts drawn from it return when the consumer is released.
-        projects: Projects, beside its own, whose consumers may draw.
-        note: For people; None for none.
+        until: Expiry by the database's clock, in naive UTC and whole seconds; None for never.
+        returns: Whether the hold gets drawn amounts back when their consumer is released.
+        projects: Further projects whose consumers may draw from the hold.
+        note: A text for people, or None.
     """
 
     until: datetime | None = None
@@ -66,12 +66,10 @@ class HoldTerms:
 
 @dataclass(frozen=True, slots=True)
 class StoredHold:
-    """An existing hold, without its amounts.
+    """An existing hold, without its allocations.
 
     Attributes:
-        project_id: Its own project.
-        terms: Its terms.
-        drawn: Amounts drawn from it and not returned.
+        drawn: Amounts that consumers have drawn and not returned.
     """
 
     project_id: str
@@ -79,7 +77,7 @@ class StoredHold:
     drawn: Amounts
 
     def to_document(self) -> dict[str, Any]:
-        """Return the member `hold` by which clients see it."""
+        """Return the JSON object of the member `hold`."""
         until = self.terms.until
         return {
             "until": None if until is None else f"{until.isoformat(timespec='seconds')}Z",
@@ -91,32 +89,29 @@ class StoredHold:
 
 
 class Omission(Enum):
-    """Marks a value that a client omits: it is not compared, or stays as it is."""
+    """Marks a value that a client omits, and that is therefore not compared or not changed."""
 
     OMITTED = "omitted"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerClaim:
-    """The allocations that replace those of one consumer (page 70, section 1.3).
+    """The new allocations of one consumer, which replace the present ones (page 70, section 1.3).
 
     Attributes:
-        consumer_uuid: Lower-case dashed uuid.
-        allocations: Amounts by provider uuid and resource class name; empty removes all.
-        project_id: Owner.
-        user_id: Owner.
-        generation: The consumer's generation that the client sent; None for a new consumer.
-        consumer_type: Type name; of a hold, that of holds.
-        knows_holds: Whether the client uses holds (contract page 100). The type of a consumer is kept
-            otherwise.
-        hold: Terms of a hold that it makes or changes; None for none, and for those that it has.
+        consumer_uuid: Lower-case, dashed.
+        allocations: Empty to remove all.
+        generation: The consumer's generation in the request; None for a new consumer.
+        consumer_type: `HOLD_TYPE` for a hold.
+        knows_holds: Whether the client uses holds (contract page 100). Otherwise the type of an existing consumer stays.
+        hold: Terms of a new or changed hold; None to leave them unchanged.
         from_holds: Uuids of holds to draw from, in this order.
-        request: The queries that it was placed by; None to forget them.
-        tolerates: Keys of conditions that do not count for it (contract page 102, section 3).
+        request: The queries of the consumer's placement; None to delete stored ones.
+        tolerates: Keys of conditions that do not affect the consumer (contract page 102, section 3).
     """
 
     consumer_uuid: str
-    allocations: Mapping[str, Mapping[str, int]]
+    allocations: Amounts
     project_id: str
     user_id: str
     generation: int | Omission | None = Omission.OMITTED
@@ -133,9 +128,8 @@ class ReshapedInventory:
     """The complete new inventory of one provider in a reshape (contract page 75).
 
     Attributes:
-        provider_uuid: The provider.
-        generation: The provider's generation that the client knows.
-        inventories: By resource class name.
+        generation: The provider's generation in the request.
+        inventories: By resource class.
     """
 
     provider_uuid: str

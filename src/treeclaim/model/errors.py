@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed errors for refused questions and writes; the fields of each are its facts.
+"""Typed errors of refused searches and writes.
 
-The API maps each error to a status, an error code and the contract's phrase. Nothing below the API depends on HTTP.
+The API maps each error to a status, an error code and the contract's phrase; no layer below depends on HTTP.
 """
 
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ from treeclaim.model.provider import Inventory
 class TreeclaimError(Exception):
     """Base of all errors that a caller can cause or must handle.
 
-    Each subclass with annotations is a dataclass: they are its fields and the arguments of its constructor. A subclass
-    without them takes its text.
+    A subclass with annotations is a dataclass with these fields. A subclass without annotations takes its text as the
+    argument.
 
     Attributes:
-        message: The text, with fields in braces; empty if it is the argument. The members of a sequence are joined by
-            commas.
+        message: The format of the text, with fields in braces; sequences are joined by commas. Empty if the argument is
+            the text.
     """
 
     message: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        """Make the constructor from the annotated fields, if there are any."""
+        """Make a subclass with annotations a dataclass."""
         super().__init_subclass__()
         if get_annotations(cls):
             dataclass(eq=False, repr=False)(cls)
 
     def __str__(self) -> str:
-        """Return the text, readable by itself."""
+        """Return the formatted message."""
         if not self.message:
             return super().__str__()
         return self.message.format(
@@ -44,7 +44,7 @@ class TreeclaimError(Exception):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the fields; the constructor may take other arguments."""
+        """Pickle the fields, which may differ from the constructor's arguments."""
         return _restore, (type(self), self.args, vars(self))
 
 
@@ -57,15 +57,15 @@ def _restore(
 
 
 class NotFoundError(TreeclaimError):
-    """A named object does not exist, or a consumer has no allocations; the text says which."""
+    """The object named by the text does not exist, or a consumer has no allocations."""
 
 
 class ConflictError(TreeclaimError):
-    """A write contradicts what is stored; the text says how."""
+    """A write contradicts the stored state; the text is the reason."""
 
 
 class InvalidValueError(TreeclaimError):
-    """A call contains a value that it must not have; the text says which and why."""
+    """A value of a call is invalid; the text names it and the reason."""
 
 
 class ProviderNotFoundError(NotFoundError):
@@ -76,13 +76,13 @@ class ProviderNotFoundError(NotFoundError):
 
 
 class DuplicateProviderError(TreeclaimError):
-    """The uuid, the name or both belong to another provider."""
+    """Another provider has the uuid, the name or both."""
 
     uuid: str | None = None
     name: str | None = None
 
     def __str__(self) -> str:
-        """Name the values that are taken."""
+        """Return the contract's phrase with the duplicate values."""
         values = {"uuid": self.uuid, "name": self.name}
         conflicting_values = [
             f"{field}: {value}" for field, value in values.items() if value is not None
@@ -91,7 +91,7 @@ class DuplicateProviderError(TreeclaimError):
 
 
 class InvalidParentError(InvalidValueError):
-    """A provider cannot have this parent; the text is the contract's phrase."""
+    """A parent is invalid; the text is the contract's phrase."""
 
 
 class ProviderHasChildrenError(TreeclaimError):
@@ -102,11 +102,10 @@ class ProviderHasChildrenError(TreeclaimError):
 
 
 class ProviderInUseError(TreeclaimError):
-    """A provider that has allocations, or from which other providers consume, cannot be deleted.
+    """A provider with allocations, or whose inventories others consume, cannot be deleted.
 
     Attributes:
-        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
-            None where it has allocations.
+        by: Provider and class of a consuming inventory (contract page 102, section 2); None for allocations.
     """
 
     message = "Unable to delete resource provider {uuid}: Resource provider has allocations."
@@ -115,11 +114,11 @@ class ProviderInUseError(TreeclaimError):
 
 
 class ProviderGenerationConflictError(TreeclaimError):
-    """The provider's generation is not that of the request, or changed during the write.
+    """The provider's generation differs from the request's, or changed during the write.
 
     Attributes:
-        actual: The provider's generation; None where the provider does not exist.
-        given: The generation in the request.
+        actual: The provider's generation; None if the provider does not exist.
+        given: The request's generation.
     """
 
     message = (
@@ -148,12 +147,12 @@ class InventoryExistsError(TreeclaimError):
 
 
 class InventoryInUseError(TreeclaimError):
-    """Inventories to be removed have allocations; the classes are in order of their ids.
+    """Inventories with allocations, or that others consume, cannot be removed.
 
     Attributes:
-        used: Units allocated of the first class.
-        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
-            None where it is allocated itself.
+        resource_classes: In order of their ids.
+        used: Allocated units of the first class.
+        by: Provider and class of a consuming inventory (contract page 102, section 2); None for allocations.
     """
 
     message = "Inventory for '{resource_classes}' on resource provider '{provider_uuid}' in use."
@@ -164,14 +163,14 @@ class InventoryInUseError(TreeclaimError):
 
 
 class CapacityTooSmallError(InvalidValueError):
-    """The reserved part leaves less capacity than the microversion allows."""
+    """The reserved units leave less capacity than the microversion allows."""
 
     resource_class: str
     provider_uuid: str
     zero_allowed: bool
 
     def __str__(self) -> str:
-        """State the limit of the microversion."""
+        """Return the contract's phrase for the microversion."""
         relation = "greater than" if self.zero_allowed else "greater than or equal to"
         return (
             f"Invalid inventory for '{self.resource_class}' on resource provider "
@@ -187,7 +186,7 @@ class ResourceClassNotFoundError(NotFoundError):
 
 
 class ResourceClassExistsError(ConflictError):
-    """The name belongs to another resource class."""
+    """Another resource class has the name."""
 
     message = "Resource class {name} already exists."
     name: str
@@ -219,14 +218,14 @@ class PreferredTraitsNotFoundError(TraitsNotFoundError):
 
 
 class ConsumerGenerationConflictError(TreeclaimError):
-    """The consumer's generation is not that of the request; None stands for a new consumer."""
+    """The consumer's generation differs from the request's; None stands for a new consumer."""
 
     consumer_uuid: str
     expected: int | None
     given: int | None
 
     def __str__(self) -> str:
-        """Name both generations as the contract does."""
+        """Return the contract's phrase with both generations."""
         expected = "null" if self.expected is None else self.expected
         return f"consumer generation conflict - expected {expected} but got {self.given}"
 
@@ -260,13 +259,12 @@ class UnitConstraintError(TreeclaimError):
 
 
 class CapacityExceededError(TreeclaimError):
-    """A claim would use more than exists.
+    """A claim exceeds the capacity of an inventory.
 
     Attributes:
         requested: Units that all consumers of the write request together.
         free: Units that other consumers leave; may be negative.
-        by: Provider and class of an inventory that consumes from it (contract page 102, section 2);
-            None where it is claimed itself.
+        by: Provider and class of a consuming inventory (contract page 102, section 2); None for a claim of this one.
     """
 
     message = (
@@ -283,7 +281,7 @@ class CapacityExceededError(TreeclaimError):
 class ConcurrentChangeError(TreeclaimError):
     """Concurrent writes changed the same rows during every attempt.
 
-    Clients match different phrases in different places; the text has them all.
+    The text contains all phrases that clients match.
     """
 
     message = (
@@ -293,7 +291,7 @@ class ConcurrentChangeError(TreeclaimError):
 
 
 class SearchGivenUpError(InvalidValueError):
-    """A search took longer than the operator allows."""
+    """A search exceeded the operator's time limit."""
 
     message = (
         "The search for allocation candidates was given up after {seconds:g} seconds: the "
@@ -304,7 +302,7 @@ class SearchGivenUpError(InvalidValueError):
 
 
 class RequestGivenUpError(TreeclaimError):
-    """The work for a request took longer than a write may; nothing was changed."""
+    """A request exceeded the time limit of writes; nothing was changed."""
 
     message = (
         "The request was not done after {seconds:g} seconds, and nothing was changed. Send less "
@@ -317,8 +315,7 @@ class StoreUnavailableError(TreeclaimError):
     """The database cannot be reached or does not answer; as far as known, nothing was changed.
 
     Attributes:
-        cause: The database's error, for the log and for operators. It may name hosts, users and
-            statements, so it is not part of the text, which clients see.
+        cause: The database's error. It may contain hosts, users and statements, so clients must not see it.
     """
 
     message = "{text}"
@@ -327,25 +324,25 @@ class StoreUnavailableError(TreeclaimError):
 
     @property
     def for_operators(self) -> str:
-        """Return the text with its cause."""
+        """Return the text and the cause."""
         return f"{self} ({self.cause})" if self.cause else str(self)
 
 
 class OverloadedError(TreeclaimError):
-    """Too many requests wait in this process; nothing was done, and the client may retry."""
+    """Too many requests wait in this process; nothing was changed, and the client may retry."""
 
     message = "The {resource} is busy. Try again."
     resource: str
 
 
 class ClientGoneError(TreeclaimError):
-    """The client has closed the connection, so no answer can be sent."""
+    """The client closed the connection before the answer."""
 
     message = "The client has closed the connection."
 
 
 class SearchTooLargeError(InvalidValueError):
-    """A search took more memory than one question may."""
+    """A search exceeded its memory limit."""
 
     message = (
         "The search for allocation candidates was given up at {megabytes} MB of memory: the "
@@ -356,7 +353,7 @@ class SearchTooLargeError(InvalidValueError):
 
 
 class SchemaRevisionError(TreeclaimError):
-    """The database is at another schema revision than this program understands."""
+    """The schema revision of the database is not that of this program."""
 
 
 class PolicyFileError(TreeclaimError):

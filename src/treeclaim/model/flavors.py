@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors to queries, as the granular-request design describes (contract page 97, section 4).
+"""Parses flavors, and translates them to queries (contract page 97, section 4).
 
-Documents have flavors as Nova's API and OpenStack's client write them, or by their names.
+A document contains flavors in the form of Nova's API or of OpenStack's client, or maps their names to them.
 """
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,35 +29,26 @@ _NAMES = "|".join(
 _GROUPED = re.compile(rf"({_NAMES}){_SUFFIX}")
 
 NUMBERED = frozenset(each.name for each in QUERY_PARAMETERS if each.flavor_numbers)
-"""Parameters of which a flavor can have several, by a number at the end, as in `where:1`."""
+"""Parameters that a flavor may repeat with a number at the end, such as `where:1`."""
 
 _NUMBER = re.compile(":[0-9]+$")
 
 _LOOKS_GROUPED = re.compile(rf"({_NAMES})([0-9_].*)?")
 
-_WHOLE = frozenset(each.name for each in QUERY_PARAMETERS if not each.of_group)
+_UNGROUPED = frozenset(each.name for each in QUERY_PARAMETERS if not each.of_group)
 
-_OWN = ("VCPU", "MEMORY_MB", "DISK_GB")
+_SIZE_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 _MIB_IN_GIB = 1024
 
 
 class FlavorError(ValueError):
-    """An extra spec cannot be read; the message names its key."""
+    """A flavor is invalid; the message names the member or the key of the extra spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """The request of a flavor.
-
-    Attributes:
-        vcpus: Processors.
-        ram: MiB of memory.
-        disk: GiB of disk.
-        extra_specs: Values by key.
-        ephemeral: GiB of further disk.
-        swap: MiB of further disk.
-    """
+    """A flavor; `ram` and `swap` are in MiB, `disk` and `ephemeral` in GiB."""
 
     vcpus: int = 0
     ram: int = 0
@@ -67,7 +59,7 @@ class Flavor:
 
     @property
     def all_disk(self) -> int:
-        """Return GiB of all disk on the host, as Nova sums it: swap takes whole ones."""
+        """Return the GiB of disk on the host; like Nova, round swap up."""
         return self.disk + self.ephemeral + math.ceil(self.swap / _MIB_IN_GIB)
 
 
@@ -78,28 +70,30 @@ class _Group:
 
 
 def make_query_parameters(flavor: Flavor) -> tuple[tuple[str, str], ...]:
-    """Return the parameters of a search for a flavor, in order; extra specs of other kinds are left alone.
+    """Return the query parameters of a flavor, in order; ignore extra specs without a parameter.
 
-    An amount of 0 removes a class that the flavor itself would have given.
+    An amount of 0 removes a class of the flavor's sizes.
 
     Raises:
-        FlavorError: for a key of the forms known here that cannot be read.
+        FlavorError: if an extra spec of a parameter is invalid.
     """
     sizes = (flavor.vcpus, flavor.ram, flavor.all_disk)
-    groups = {"": _Group(dict(zip(_OWN, sizes, strict=True)))}
+    groups = {"": _Group(dict(zip(_SIZE_CLASSES, sizes, strict=True)))}
     further_parameters: list[tuple[str, str]] = []
     for key, value in flavor.extra_specs.items():
         text = str(value)
         name = find_parameter_name(key)
-        if name in _WHOLE or _GROUPED.fullmatch(name):
+        if name in _UNGROUPED or _GROUPED.fullmatch(name):
             further_parameters.append((name, text))
         elif _LOOKS_LIKE_KEY.match(key):
-            _read(groups, key, text)
+            _parse_item(groups, key, text)
         elif _LOOKS_GROUPED.fullmatch(key):
             raise FlavorError(f"extra spec {key!r}: the suffix is neither a number nor _NAME")
     parameters: list[tuple[str, str]] = []
     for suffix, group in groups.items():
-        amounts = ",".join(f"{name}:{n}" for name, n in group.resources.items() if n)
+        amounts = ",".join(
+            f"{name}:{amount}" for name, amount in group.resources.items() if amount
+        )
         if amounts:
             parameters.append((f"resources{suffix}", amounts))
         if group.traits:
@@ -108,13 +102,12 @@ def make_query_parameters(flavor: Flavor) -> tuple[tuple[str, str], ...]:
 
 
 def find_parameter_name(key: str) -> str:
-    """Return the name of the parameter that a key may stand for: without its number, if it has one."""
+    """Return an extra spec's key without the number of a repeated parameter."""
     name = _NUMBER.sub("", key)
-    is_numbered = name != key and split_name(name)[0] in NUMBERED
-    return name if is_numbered else key
+    return name if split_name(name)[0] in NUMBERED else key
 
 
-def _read(groups: dict[str, _Group], key: str, value: str) -> None:
+def _parse_item(groups: dict[str, _Group], key: str, value: str) -> None:
     match = _KEY.fullmatch(key)
     if match is None:
         raise FlavorError(
@@ -130,7 +123,7 @@ def _read(groups: dict[str, _Group], key: str, value: str) -> None:
     if not re.fullmatch("[0-9]+", value):
         raise FlavorError(f"extra spec {key!r}: {value!r} is not an amount")
     amount = int(value)
-    if not amount and (suffix or name not in _OWN):
+    if not amount and (suffix or name not in _SIZE_CLASSES):
         raise FlavorError(
             f"extra spec {key!r}: an amount of 0 only removes VCPU, MEMORY_MB or DISK_GB"
         )
@@ -145,10 +138,10 @@ SIZE_MEMBERS = {
     "os-flv-ext-data:ephemeral": "ephemeral",
     "swap": "swap",
 }
-"""Resource class of each member with an amount, in lower case, as tables of `openstack` differ."""
+"""Fields of `Flavor` by lower-case member; the tables of `openstack` differ in case."""
 
 _SPEC_MEMBERS = ("extra_specs", "properties")
-"""Members with extra specs, as Nova's API and as OpenStack's client call them."""
+"""Members with extra specs: of Nova's API, and of OpenStack's client."""
 
 _IGNORED_MEMBERS = (
     "id",
@@ -168,40 +161,38 @@ _IGNORED_MEMBERS = (
     "os-flv-disabled:disabled",
     "os-flavor-access:is_public",
 )
-"""Members of flavors without a meaning to Placement."""
+"""Members of flavors that a query does not depend on."""
 
 _PROPERTY = re.compile(r"([^\s=,']+)='([^']*)'")
 
 
 def parse_flavors(document: Any) -> dict[str, Flavor]:
-    """Return the flavors of a document by name: one flavor, a list of them, or each by its name.
+    """Return the flavors of a document by name: of one flavor, a list, or a mapping of names to flavors.
 
     Raises:
-        FlavorError: for what is not a flavor, with the name of the one that is not.
+        FlavorError: if an entry is not a flavor; the message has its name.
     """
     if isinstance(document, Mapping) and not _is_flavor(document):
-        return {str(name): _flavor_named(str(name), entry) for name, entry in document.items()}
+        return {str(name): _parse_entry(str(name), entry) for name, entry in document.items()}
     flavors: dict[str, Flavor] = {}
-    times: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for number, entry in enumerate(document if isinstance(document, list) else [document], 1):
-        name = _name_of(entry) or f"flavor {number}"
-        times[name] = times.get(name, 0) + 1
-        flavors[f"{name} ({times[name]})" if times[name] > 1 else name] = _flavor_named(
-            name, entry
-        )
+        name = _find_name(entry) or f"flavor {number}"
+        counts[name] += 1
+        key = f"{name} ({counts[name]})" if counts[name] > 1 else name
+        flavors[key] = _parse_entry(name, entry)
     return flavors
 
 
 def parse_flavor(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:
-    """Return the flavor that a mapping describes.
+    """Return the flavor of a mapping.
 
     Args:
-        document: With the members of Nova's API or of OpenStack's client.
-        is_typed: Whether people may have written it, so that an unknown member is refused;
-            a newer Nova may have more members.
+        document: A mapping with the members of Nova's API or of OpenStack's client.
+        is_typed: Whether to refuse unknown members, which people may have misspelt; a newer Nova may add members.
 
     Raises:
-        FlavorError: for an invalid amount, and for an unknown member.
+        FlavorError: if an amount is invalid, or a member unknown.
     """
     sizes: dict[str, int] = {}
     specs: dict[str, str] = {}
@@ -219,11 +210,7 @@ def parse_flavor(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavo
 
 
 def _parse_amount(name: str, value: Any) -> int:
-    """Return an amount; an empty text or null stands for none.
-
-    Raises:
-        FlavorError: if it is another thing.
-    """
+    # Clients write null or an empty text for 0.
     text = "0" if value is None or value == "" else _text(name, value)
     if not re.fullmatch("[0-9]{1,10}", text):
         raise FlavorError(f"{name}: {text[:40]!r} is not an amount")
@@ -231,20 +218,20 @@ def _parse_amount(name: str, value: Any) -> int:
 
 
 def _is_flavor(document: Mapping[Any, Any]) -> bool:
-    """Return whether a mapping is one flavor, and not several by their names."""
+    """Return whether a mapping is a flavor; otherwise it maps names to flavors."""
     return not all(isinstance(entry, Mapping) for entry in document.values()) or any(
         str(name).lower() in _SPEC_MEMBERS for name in document
     )
 
 
-def _name_of(entry: Any) -> str:
+def _find_name(entry: Any) -> str:
     if not isinstance(entry, Mapping):
         return ""
     lower = {str(name).lower(): value for name, value in entry.items()}
     return str(lower.get("name") or lower.get("id") or "")
 
 
-def _flavor_named(name: str, entry: Any) -> Flavor:
+def _parse_entry(name: str, entry: Any) -> Flavor:
     if not isinstance(entry, Mapping):
         raise FlavorError(f"{name}: a flavor is a mapping of vcpus, ram, disk and extra_specs")
     try:
@@ -264,7 +251,7 @@ def _specs(name: str, value: Any) -> dict[str, str]:
 
 
 def _text(name: str, value: Any) -> str:
-    """Return a value as a text: numbers and truths are written without quotes in YAML."""
+    """Return a value as a text; YAML parses unquoted numbers and truths."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

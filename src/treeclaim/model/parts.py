@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a provider, each declared once.
 
-A declaration determines the rules that hold, the parts that may be included in bulk, and how a value is read and
-written as JSON. Each layer has a list of its own for what it alone does with a part:
+A declaration has the policy rules of a part, its name in bulk operations, and the conversion of its values from and to
+JSON. Each layer has a list of its operations on parts:
 
-- `store/schema/tables.py`: the table whose rows belong to a provider;
-- `store/reading/providers/parts.py`: how it is loaded, of some providers and of all;
-- `store/operations/providers/entries.py`: how it is written;
-- `forest/listing/texts.py`: its JSON text, where the names of what it has are looked up;
-- `api/resources/extension/parts.py`: the schemas of a value;
-- `client/states.py`: how values are merged and compared;
-- `client/topology/entries.py`: how a person writes it down.
+- `store/schema/tables.py`: tables;
+- `store/reading/providers/parts.py`: loading;
+- `store/operations/providers/entries.py`: writing;
+- `forest/listing/texts.py`: JSON texts;
+- `api/resources/extension/provider_batch.py`: schemas;
+- `client/states.py`: merging and comparing;
+- `client/topology/entries.py`: topology files.
 
-`tests/model/test_parts.py` fails where a list lacks a part.
+`tests/model/test_parts.py` fails if a list lacks a part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,30 +25,30 @@ from treeclaim.model.provider import Attributes, are_same_attributes
 Value = TypeVar("Value")
 
 Values = Mapping[str, Any]
-"""Values of parts by the parts' names; one that is not known, or not spoken of, is left out."""
+"""Values of parts by the parts' names; unknown and omitted ones are absent."""
 
 
 class Part(IntFlag):
-    """Parts of a provider that change separately; the numbers are stored in the feed."""
+    """Parts of a provider that change separately; the change feed contains the numbers."""
 
     PROVIDER = 1
-    """Name, parent, root."""
+    """Name, parent and root."""
     INVENTORIES = 2
     TRAITS = 4
     AGGREGATES = 8
     ALLOCATIONS = 16
-    """And so its usages."""
+    """Allocations, and therefore usages."""
     ATTRIBUTES = 32
     CONDITIONS = 64
 
     @property
     def word(self) -> str:
-        """Return the name as clients have it."""
+        """Return the name that clients use."""
         return str(self.name).lower()
 
 
 EVERYTHING = Part(sum(Part))
-"""All of them: of a new provider, and where it is not known what changed."""
+"""The changed parts of a new provider, and of a provider whose changes are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,11 @@ class ProviderPart(Generic[Value]):
     """A part of a provider, which clients replace as a whole; its value is a JSON object.
 
     Attributes:
-        name: The member of JSON documents and topology files, the word in `include`, and the last
-            word of its own URL.
-        single: The noun for a single entry.
-        news_part: The part of the change feed that changes with it.
-        read_rule, write_rule: The policy rules of its own URL, which apply to bulk operations too.
-        is_extension: Whether its own URL belongs to the extension.
+        name: The member of JSON documents and topology files, the word in `include`, and the last segment of the URL.
+        single: The noun for one entry.
+        news_part: The part in the change feed.
+        read_rule, write_rule: The policy rules of the URL, which apply to bulk operations too.
+        is_extension: Whether the URL belongs to the extension.
     """
 
     name: str
@@ -77,16 +76,16 @@ class ProviderPart(Generic[Value]):
         return cast("Value", {})
 
     def value_in(self, values: Values) -> Value | None:
-        """Return this part's value among those of several parts; None if it is left out."""
+        """Return the value of this part; None if it is absent."""
         return values.get(self.name)
 
     def or_empty(self, values: Values) -> Value:
-        """Return this part's value among those of several parts; if it is left out, an empty one."""
+        """Return the value of this part; an empty value if it is absent."""
         value: Value = values.get(self.name, self.empty)
         return value
 
     def path(self, provider_uuid: str) -> str:
-        """Return its own URL at a provider."""
+        """Return the URL of the part of a provider."""
         above = "treeclaim/providers" if self.is_extension else "resource_providers"
         return f"/{above}/{provider_uuid}/{self.name}"
 
@@ -95,51 +94,47 @@ class ProviderPart(Generic[Value]):
         return bool(before == after)
 
     def read(self, document: Any) -> Value:
-        """Return the value that a JSON document stands for."""
+        """Return the value of a JSON document."""
         value: Value = document
         return value
 
     def written(self, value: Value) -> Any:
-        """Return a value for a JSON document, the same one for equal values."""
+        """Return the JSON document of a value; equal values have equal documents."""
         return value
 
 
 @dataclass(frozen=True, slots=True)
 class NameSet(ProviderPart[frozenset[str]]):
-    """A part that is a set of names, such as the traits; as JSON, a list."""
+    """A part whose value is a set of names, such as traits, and a list in JSON."""
 
     @property
     def empty(self) -> frozenset[str]:
-        """Return no names."""
+        """Return the value of a new provider."""
         return frozenset()
 
     def read(self, document: Any) -> frozenset[str]:
-        """Return the names in a list."""
+        """Return the set of a JSON list."""
         return frozenset(document)
 
     def written(self, value: frozenset[str]) -> list[str]:
-        """Return the names in order."""
+        """Return the names as a sorted JSON list."""
         return sorted(value)
 
 
 @dataclass(frozen=True, slots=True)
 class AttributesPart(ProviderPart[Attributes]):
-    """The attributes. Wherever their values are compared, 1 and true are different."""
+    """The attributes; in comparisons, 1 and true differ."""
 
     def written(self, value: Attributes) -> Attributes:
-        """Return the attributes in order of their names."""
+        """Return the attributes sorted by name."""
         return dict(sorted(value.items()))
 
     def is_same(self, before: Attributes, after: Attributes) -> bool:
-        """Return whether names, types and values are equal."""
+        """Return whether names, values and types are equal."""
         return are_same_attributes(before, after)
 
 
-Stock = Mapping[str, Mapping[str, Any]]
-"""Inventories as clients see them: fields by resource class."""
-
-
-INVENTORIES: ProviderPart[Stock] = ProviderPart(
+INVENTORIES: ProviderPart[Mapping[str, Mapping[str, Any]]] = ProviderPart(
     "inventories",
     "inventory",
     Part.INVENTORIES,
@@ -171,10 +166,7 @@ ATTRIBUTES = AttributesPart(
 )
 
 LINKED_PARTS: Sequence[NameSet] = (TRAITS, AGGREGATES)
-"""Parts that consist of links to names that many providers share."""
-
-LISTED_PARTS: Sequence[ProviderPart[Any]] = (*LINKED_PARTS, ATTRIBUTES)
-"""All but the inventories."""
+"""Parts whose entries are names that many providers share."""
 
 CONDITIONS: ProviderPart[Mapping[str, Any]] = ProviderPart(
     "conditions",
@@ -186,10 +178,10 @@ CONDITIONS: ProviderPart[Mapping[str, Any]] = ProviderPart(
 )
 
 SHOWN_LINKS: Sequence[ProviderPart[Any]] = (*LINKED_PARTS, CONDITIONS)
-"""Parts whose links the Forest keeps: conditions are no part that is written as a whole."""
+"""Parts whose entries the Forest stores as links."""
 
-SHOWN_PARTS: Sequence[ProviderPart[Any]] = (*LISTED_PARTS, CONDITIONS)
-"""Parts that are shown of a provider beside its inventories."""
+SHOWN_PARTS: Sequence[ProviderPart[Any]] = (*LINKED_PARTS, ATTRIBUTES, CONDITIONS)
+"""Parts that lists of providers show, except inventories."""
 
-PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LISTED_PARTS)
-"""All parts, in the order in which they are written and shown."""
+PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LINKED_PARTS, ATTRIBUTES)
+"""The parts that clients replace as a whole, in the order of writing. Conditions are replaced one by one."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests for providers, and for combinations of them, with the order of these.
+"""Requests for providers and for allocation candidates, and the order of candidates.
 
-The terms are those of contract pages 20, section 2; 90, section 4; 98, section 2; 101, section 3; and 102, section 1.
+Rules: contract pages 20, section 2; 90, section 4; 98, section 2; 101, section 3; and 102, section 1.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from treeclaim.model.extension.planning import Mix
 
 DECIMALS = 12
-"""Decimals to which a score is rounded."""
+"""Decimals of a rounded score."""
 
 DEFAULT_CANDIDATES = 1_000
-"""Candidates of an ordered search without a limit."""
+"""Limit of an ordered search if the request has none."""
 
 MOST_CANDIDATES = 10_000
-"""The greatest limit of an ordered search."""
+"""Greatest limit of an ordered search."""
 
 
 class TermName(StrEnum):
@@ -47,10 +47,8 @@ class Term:
     """A term of a score.
 
     Attributes:
-        name: The measure.
-        arguments: Resource classes, suffixes of groups, a seed, a mix and a class, or an attribute and
-            a suffix; depends on the term.
-        weight: Its weight relative to the others, 1 to 1,000.
+        arguments: By term, resource classes, suffixes of groups, a seed, a mix and a class, or an attribute and a suffix.
+        weight: Relative weight, 1 to 1,000.
     """
 
     name: TermName
@@ -60,13 +58,12 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A trait that a group prefers, or prefers to avoid.
+    """A trait that a group prefers or avoids.
 
     Attributes:
-        suffix: The group.
-        trait: Name of the trait.
+        suffix: Suffix of the group.
         is_wanted: False for a trait to avoid.
-        weight: How much it counts beside the other preferences, 1 to 1,000.
+        weight: Relative weight, 1 to 1,000.
     """
 
     suffix: str
@@ -77,12 +74,12 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order of the candidates of a request: by descending score.
+    """The order of candidates by descending score.
 
     Attributes:
-        terms: The terms, of which the score is the weighted mean; at least one.
-        preferences: Preferences for the term `preferred`.
-        mixes: The mixes that the terms `keep` name; none until they are read.
+        terms: The score is their weighted mean; at least one.
+        preferences: The preferences of the term `preferred`.
+        mixes: The mixes of the terms `keep`; empty until `with_mixes` adds them.
     """
 
     terms: tuple[Term, ...]
@@ -91,7 +88,7 @@ class Order:
 
     @property
     def mix_names(self) -> frozenset[str]:
-        """Return the names of the mixes in the terms `keep`."""
+        """Return the names of the mixes of the terms `keep`."""
         return frozenset(term.arguments[0] for term in self.terms if term.name is TermName.KEEP)
 
 
@@ -101,20 +98,18 @@ NO_GROUP = ""
 
 @dataclass(frozen=True, slots=True)
 class ProviderConditions:
-    """Conditions on one provider, independent of the resources it supplies.
+    """Conditions on one provider, independent of its resources.
 
     Attributes:
-        required: Each set needs at least one of its traits; a plain trait is a set of one.
-        forbidden: Traits that rule a provider out.
-        member_of: Each set needs at least one of its aggregates (uuids, literally).
-        forbidden_aggregates: Aggregates that rule a provider out.
-        in_tree: Each the uuid of any provider of a tree; one of these trees is wanted. Empty for
-            no restriction.
-        in_subtree: Uuids of providers; what is wanted is one of them or a descendant of one.
-            Empty for no restriction.
-        not_in_tree: Each the uuid of any provider of a tree that is not wanted.
-        where: Expressions about its attributes, all of which it satisfies.
-        tolerates: Keys of conditions that do not count (contract page 102, section 3); None for all.
+        required: The provider must have a trait of each set.
+        forbidden: The provider must have none of these traits.
+        member_of: The provider must be in an aggregate of each set; uuids in the client's spelling.
+        forbidden_aggregates: The provider must be in none of these aggregates.
+        in_tree: The provider must be in a tree of one of these providers; empty for no restriction.
+        in_subtree: The provider must be one of these, or a descendant; empty for no restriction.
+        not_in_tree: The provider must be in no tree of these providers.
+        where: The attributes of the provider must satisfy all these expressions.
+        tolerates: Keys of ignored conditions (contract page 102, section 3); None for all.
     """
 
     required: tuple[frozenset[str], ...] = ()
@@ -128,7 +123,7 @@ class ProviderConditions:
     tolerates: frozenset[str] | None = frozenset()
 
     def plus(self, other: "ProviderConditions") -> "ProviderConditions":
-        """Return these conditions with more of them; no two may name trees, or tolerate all keys."""
+        """Return the conjunction of two conditions; at most one may name trees, and neither may tolerate all keys."""
         return ProviderConditions(
             required=self.required + other.required,
             forbidden=self.forbidden | other.forbidden,
@@ -142,13 +137,13 @@ class ProviderConditions:
         )
 
     @classmethod
-    def together(cls, several: Iterable["ProviderConditions"]) -> "ProviderConditions":
-        """Return all of some conditions as one; see `plus`."""
-        return reduce(ProviderConditions.plus, several, cls())
+    def together(cls, conditions: Iterable["ProviderConditions"]) -> "ProviderConditions":
+        """Return the conjunction of conditions; see `plus`."""
+        return reduce(ProviderConditions.plus, conditions, cls())
 
     @property
     def is_empty(self) -> bool:
-        """Return whether every provider that gives something meets the conditions."""
+        """Return whether every provider satisfies the conditions."""
         return not (
             self.required
             or self.forbidden
@@ -163,7 +158,7 @@ class ProviderConditions:
 
 @dataclass(frozen=True, slots=True)
 class Leniency:
-    """Checks to leave out when an amount is compared with an inventory, to explain a search.
+    """Checks of an amount against an inventory to skip, for explanations.
 
     Attributes:
         ignore_units: Skip the checks of min_unit, max_unit and step_size.
@@ -181,14 +176,14 @@ STRICT = Leniency()
 
 @cache
 def _compared_values(kind: Any) -> Callable[[object], tuple[Any, ...]]:
-    """Return a function that reads the fields by which instances of a dataclass are compared."""
+    """Return a function that reads the compared fields of a dataclass."""
     return attrgetter(*(each.name for each in fields(kind) if each.compare))
 
 
 class ValueObject:
-    """Equal by value, with a hash that is computed once: requests are keys of caches.
+    """Equality by value with a hash that is computed once, since requests are keys of caches.
 
-    The value of a dataclass is that of its fields, but for those that are not compared.
+    The value of a dataclass consists of its compared fields.
     """
 
     __slots__ = ()
@@ -197,7 +192,7 @@ class ValueObject:
     _hash: int
 
     def __post_init__(self) -> None:
-        """Compute the value of a dataclass."""
+        """Compute the value and the hash."""
         kind: Any = type(self)
         values = _compared_values(kind)(self)
         self._set_value(
@@ -209,7 +204,7 @@ class ValueObject:
         object.__setattr__(self, "_hash", hash(value))
 
     def __eq__(self, other: object) -> bool:
-        """Compare; the order of resources counts, as answers show it."""
+        """Compare the values, including the order of resources, which responses show."""
         return self is other or (
             isinstance(other, type(self))
             and self._hash == other._hash
@@ -217,19 +212,19 @@ class ValueObject:
         )
 
     def __hash__(self) -> int:
-        """Return the hash of the value."""
+        """Return the computed hash."""
         return self._hash
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestGroup(ValueObject):
-    """A group of `resources`, `required`, `member_of` and `in_tree` of a request.
+    """A request group: the parameters of a request with the same suffix.
 
     Attributes:
-        suffix: Suffix of the parameters' names; "" for the unsuffixed group.
-        resources: Amount of each resource class, by name; empty for a resourceless group.
-        conditions: Conditions of its providers.
-        leniency: By class name; classes that are not named are judged strictly.
+        suffix: "" for the unsuffixed group.
+        resources: Amounts by resource class; empty for a resourceless group.
+        conditions: Conditions on the group's providers.
+        leniency: Skipped checks by resource class.
     """
 
     suffix: str = NO_GROUP
@@ -245,9 +240,9 @@ class ValueList:
     """A `match` or `distinct` constraint (contract page 102, section 1).
 
     Attributes:
-        name: The name of an attribute, which all of the providers have.
-        suffixes: The suffixes of the groups, two or more different ones.
-        is_same: Whether all have the same value of it; else each has another one.
+        name: The attribute, which the providers of all groups must have.
+        suffixes: Suffixes of the groups, at least two.
+        is_same: Whether all values must be equal; else all must differ.
     """
 
     name: str
@@ -260,8 +255,8 @@ class SubtreeList:
     """A `same_subtree` constraint.
 
     Attributes:
-        inside: Suffixes of groups of which one's provider is above, or is, those of all.
-        outside: Suffixes of groups whose providers are not below that one (page 97, section 2).
+        inside: Suffixes of groups; the provider of one of them is an ancestor of, or the same as, those of all others.
+        outside: Suffixes of groups; their providers are not below that ancestor (page 97, section 2).
     """
 
     inside: tuple[str, ...]
@@ -269,7 +264,7 @@ class SubtreeList:
 
 
 class SplitPolicy(StrEnum):
-    """The division of an amount over a chosen set of providers (page 97, section 2)."""
+    """The division of an amount over a set of providers (page 97, section 2)."""
 
     PACK = "pack"
     EVEN = "even"
@@ -281,16 +276,13 @@ class CandidateRequest(ValueObject):
 
     Attributes:
         groups: All request groups, in the order of the query.
-        root: Conditions of the anchor root.
-        same_subtree: Sets of groups whose providers share a subtree.
-        isolated: Suffixes of groups whose provider serves no other suffixed group.
-        values: Groups whose providers must have equal, or different, values of an attribute.
-        can_split: Classes of the unsuffixed group that several providers may give together.
-        split_policy: How a split distributes the amount.
-        sums_groups: False to judge each group as if the others used nothing of the provider.
-        limit: Most candidates wanted, None for all.
-        nested: False below 1.29: no two providers of one tree in a candidate.
-        order: Scores by which the candidates are ordered; None for the canonical order.
+        root: Conditions on the anchor root.
+        isolated: Suffixes of groups that share no provider with another suffixed group.
+        can_split: Classes of the unsuffixed group that several providers may supply together.
+        sums_groups: False to check each group as if the others used nothing of a shared provider.
+        limit: Most candidates; None for all.
+        nested: False below 1.29: a candidate has at most one provider of each tree.
+        order: The order of the candidates; None for the canonical order.
         from_holds: Uuids of holds; their remaining amounts count as free (contract page 100, section 2).
     """
 
@@ -310,19 +302,19 @@ class CandidateRequest(ValueObject):
     _hash: int = field(init=False, repr=False, compare=False)
 
     def without_mixes(self) -> "CandidateRequest":
-        """Return the request without the mixes that its order names."""
+        """Return the request without the mixes of its order."""
         if self.order is None or not self.order.mixes:
             return self
         return replace(self, order=replace(self.order, mixes=()))
 
     @property
     def tolerated(self) -> frozenset[str]:
-        """Return the keys of the conditions that do not count for some group."""
+        """Return the keys of the conditions that any group tolerates."""
         return frozenset().union(*(group.conditions.tolerates or () for group in self.groups))
 
     @property
     def classes(self) -> frozenset[str]:
-        """Return the names of the classes on which it depends how much is free of them."""
+        """Return the names of the classes whose free amounts affect the result."""
         mixes = () if self.order is None else self.order.mixes
         class_names = (name for group in self.groups for name in group.resources)
         return frozenset(class_names).union(*(mix.classes for mix in mixes))
@@ -333,11 +325,11 @@ class SearchOptions:
     """The operator's options for every search (contract page 90, section 6).
 
     Attributes:
-        maximum: Most candidates generated for one request; None for no cap.
+        maximum: Most candidates of a request; None for no limit.
         breadth_first: Visit the trees in turn instead of one after the other.
         randomize: Return a random sample under a limit, else a shuffled list.
-        seconds: How long a search may take; None for as long as it likes.
-        most_bytes: How much memory a search may hold; None for as much as it likes.
+        seconds: Time limit of a search; None for no limit.
+        most_bytes: Memory limit of a search; None for no limit.
     """
 
     maximum: int | None = None
@@ -349,14 +341,14 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class BodyForm:
-    """The form of an answer, which depends on the microversion (contract page 90, section 5).
+    """The form of a response, by microversion (contract page 90, section 5).
 
     Attributes:
-        list_allocations: True below 1.12: allocations are a list, not an object.
-        mappings: True from 1.34.
-        traits: True from 1.17: summaries name the traits.
-        all_classes: True from 1.27: summaries show every class, not the requested ones only.
-        nested: True from 1.29: summaries show whole trees, with parent and root.
+        list_allocations: Below 1.12: allocations are a list, not an object.
+        mappings: From 1.34: candidates contain mappings.
+        traits: From 1.17: summaries contain traits.
+        all_classes: From 1.27: summaries contain all classes, not only the requested ones.
+        nested: From 1.29: summaries contain whole trees, with parent and root.
     """
 
     list_allocations: bool = False
@@ -370,12 +362,12 @@ class BodyForm:
 class ProviderQuery:
     """A query for a list or a page of providers (contract pages 20, section 2, and 99, section 1).
 
-    All filters combine.
+    A provider must pass all filters.
 
     Attributes:
         name: Exact name; None for any.
-        uuids: Exact uuids, of which one is wanted; None for any.
-        conditions: Traits, aggregates and tree; only the provider's own count.
+        uuids: Uuids; None for any.
+        conditions: Conditions on the provider itself.
         resources: Amounts that the provider alone must have free.
     """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors of Nova as queries: the request that Nova sends for a server with a flavor.
+"""Translates flavors to the queries that Nova sends for servers.
 
-The rules are those of Nova's documentation of flavors and extra specs; contract page 97,
-section 4, has those that all flavors share.
+The rules are in Nova's documentation of flavors and extra specs; contract page 97, section 4, has the rules of all
+flavors.
 """
 
 import re
@@ -21,7 +21,7 @@ from treeclaim.model.flavors import (
 from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
-"""Nova never requests hosts that an operator has disabled."""
+"""The parameter by which Nova excludes disabled hosts."""
 
 _CPU_POLICY = "hw:cpu_policy"
 _CPU_POLICIES = ("dedicated", "mixed", "shared")
@@ -39,7 +39,7 @@ TRANSLATED = (
     _MEMORY_ENCRYPTION,
     _TPM_VERSION,
 )
-"""Extra specs of Nova that have a meaning for Placement."""
+"""Extra specs that Nova translates to requests of Placement."""
 
 _JUDGED_BY_NOVA = (
     "accel:",
@@ -48,10 +48,10 @@ _JUDGED_BY_NOVA = (
     "hw:",
     "pci_passthrough:",
 )
-"""Beginnings of extra specs by which Nova's own filters choose hosts, after Placement has."""
+"""Prefixes of extra specs that Nova's filters check after Placement's answer."""
 
 _THREADS = {"isolate": "forbidden", "prefer": None, "require": "required"}
-"""Requirement of a thread policy on hosts with hyperthreading."""
+"""Requirement of the trait HW_CPU_HYPERTHREADING by thread policy."""
 
 _KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items}
 _WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME, *SIZE_MEMBERS)))
@@ -59,30 +59,25 @@ _SUFFIX = re.compile("[0-9_]")
 _FORM = {"resources": "CLASS=AMOUNT", "trait": "TRAIT=required or forbidden"}
 
 _LONGEST = 64
-"""Letters of a word that is compared; no known one is as long."""
+"""Characters of a word that are compared; all known words are shorter."""
 
 _LIKENESS = 0.8
-"""Least likeness of a misspelt word and the known one, as difflib measures it."""
+"""Least similarity of a misspelt and a known word, as difflib measures it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFlavor:
-    """The request that Nova makes for a flavor.
-
-    Attributes:
-        parameters: Parameters of the query for candidates.
-        omitted_specs: Extra specs that Nova checks itself.
-    """
+    """The query that Nova sends for a flavor, and the extra specs that Nova checks itself."""
 
     parameters: tuple[tuple[str, str], ...]
     omitted_specs: tuple[str, ...]
 
 
 def translate_flavor(flavor: Flavor) -> ServerFlavor:
-    """Return the request of Nova for a server that boots from the flavor's own disk.
+    """Return the query of Nova for a server that boots from the flavor's disk.
 
     Raises:
-        FlavorError: if an extra spec cannot be read, or misspells one that Placement reads.
+        FlavorError: if an extra spec of Placement is invalid or misspelt.
     """
     specs = flavor.extra_specs
     for name in specs:
@@ -100,7 +95,7 @@ def translate_flavor(flavor: Flavor) -> ServerFlavor:
 
 
 def _refuse_misspelt(name: str) -> None:
-    """Refuse a misspelling of an extra spec that Placement reads; other unknown specs are ignored."""
+    """Refuse a misspelt extra spec of Placement; ignore other unknown extra specs."""
     begin, colon, _ = name.partition(":")
     word, suffix = split_name(find_parameter_name(name))
     if suffix and not _SUFFIX.match(suffix):
@@ -110,29 +105,29 @@ def _refuse_misspelt(name: str) -> None:
         raise FlavorError(f"extra spec {name!r}: a flavor has {kind}{suffix}:{_FORM[kind]}")
     if name in TRANSLATED or word in BY_NAME or (colon and split_name(begin)[0] in _FORM):
         return
-    near = _nearest(name, TRANSLATED)
+    near = _find_nearest(name, TRANSLATED)
     for part in _beginnings(begin):
-        near = near or _nearest(part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS)
+        near = near or _find_nearest(part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS)
     if near is not None and near not in _beginnings(begin):
         raise FlavorError(f"unknown extra spec {name!r}; did you mean {near!r}?")
 
 
 def _beginnings(name: str) -> Iterator[str]:
-    """Yield the name, and its beginnings without possible suffixes, the longest first."""
+    """Yield the name, then its prefixes without possible suffixes, the longest first."""
     yield name
-    yield from (name[: cut.start()] for cut in reversed(list(re.finditer("[0-9_]", name))))
+    yield from (name[: match.start()] for match in reversed(list(re.finditer("[0-9_]", name))))
 
 
 def _translate(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
     """Return Placement's equivalents of some extra specs of Nova."""
     translated: dict[str, str] = {}
-    emulator = _choice(specs, _EMULATOR_THREADS, _EMULATOR_POLICIES)
-    dedicated = _dedicated_processors(vcpus, specs)
+    emulator = _read_choice(specs, _EMULATOR_THREADS, _EMULATOR_POLICIES)
+    dedicated = _count_dedicated(vcpus, specs)
     if dedicated:
         shared = vcpus - dedicated
         isolated = int(emulator == "isolate")
         translated = {"resources:VCPU": str(shared), "resources:PCPU": str(dedicated + isolated)}
-    threads = _THREADS.get(_choice(specs, _THREAD_POLICY, _THREADS))
+    threads = _THREADS.get(_read_choice(specs, _THREAD_POLICY, _THREADS))
     if threads is not None:
         translated["trait:HW_CPU_HYPERTHREADING"] = threads
     if specs.get(_MEMORY_ENCRYPTION, "").lower() in {"1", "true", "yes", "on"}:
@@ -143,34 +138,35 @@ def _translate(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
     return translated
 
 
-def _choice(specs: Mapping[str, str], name: str, choices: Iterable[str]) -> str:
-    """Return the word of an extra spec, "" without one."""
+def _read_choice(specs: Mapping[str, str], name: str, choices: Iterable[str]) -> str:
     word = specs.get(name, "")
     if word and word not in choices:
         raise FlavorError(f"extra spec {name!r}: {word[:40]!r} is none of {', '.join(choices)}")
     return word
 
 
-def _dedicated_processors(vcpus: int, specs: Mapping[str, str]) -> int:
-    """Return how many processors get a physical one of their own."""
-    policy = _choice(specs, _CPU_POLICY, _CPU_POLICIES)
+def _count_dedicated(vcpus: int, specs: Mapping[str, str]) -> int:
+    """Return the number of virtual processors with a dedicated physical one."""
+    policy = _read_choice(specs, _CPU_POLICY, _CPU_POLICIES)
     if policy == "dedicated":
         return vcpus
     if policy == "mixed":
-        return len(_members(specs.get(_DEDICATED_MASK, ""), vcpus))
+        return len(_parse_mask(specs.get(_DEDICATED_MASK, ""), vcpus))
     return 0
 
 
-def _members(mask: str, vcpus: int) -> set[int]:
-    """Return the processors of a mask such as `0-3,^2`; only exclusions mean all the others."""
+def _parse_mask(mask: str, vcpus: int) -> set[int]:
+    """Return the processors of a mask such as `0-3,^2`; a mask of exclusions alone selects all others."""
     parts = [part.strip() for part in mask.split(",") if part.strip()]
-    without = {cpu for part in parts if part.startswith("^") for cpu in _range(part[1:], vcpus)}
+    excluded = {
+        cpu for part in parts if part.startswith("^") for cpu in _parse_range(part[1:], vcpus)
+    }
     included = [part for part in parts if not part.startswith("^")]
-    cpus = {cpu for part in included for cpu in _range(part, vcpus)}
-    return (cpus if included else set(range(vcpus))) - without
+    cpus = {cpu for part in included for cpu in _parse_range(part, vcpus)}
+    return (cpus if included else set(range(vcpus))) - excluded
 
 
-def _range(text: str, vcpus: int) -> range:
+def _parse_range(text: str, vcpus: int) -> range:
     match = re.fullmatch("([0-9]{1,6})(?:-([0-9]{1,6}))?", text)
     if match is None:
         raise FlavorError(f"{_DEDICATED_MASK}: {text[:40]!r} is not a processor")
@@ -180,7 +176,7 @@ def _range(text: str, vcpus: int) -> range:
     return range(int(match[1]), last + 1)
 
 
-def _nearest(word: str, known_words: Iterable[str]) -> str | None:
-    """Return the known word that a word misspells; None without one."""
+def _find_nearest(word: str, known_words: Iterable[str]) -> str | None:
+    """Return the known word that is most similar to a word; None if none is similar enough."""
     near = get_close_matches(word.lower()[:_LONGEST], tuple(known_words), 1, _LIKENESS)
     return near[0] if near else None

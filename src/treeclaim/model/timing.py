@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The deadline of a request, and the duration of each of its stages.
 
-All code that works through input checks its deadline by `has_passed`: searches, transactions and readers of
-bodies have deadlines of their own. One test can therefore measure, for
-every operation, the time between two checks.
+All loops over input check a deadline by `has_passed`, so that one test can measure the time between two checks of any
+operation. Searches, transactions and readers of bodies have separate deadlines.
 
-Stages run in any order: the stages of a search draw from each other and run in turn; claims of a group share a
-transaction.
+Stages are interleaved: the stages of a search are chained iterators, and the claims of a group share a transaction.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -19,19 +17,19 @@ Item = TypeVar("Item")
 
 
 def has_passed(at: float | None) -> bool:
-    """Return whether a time of the monotonic clock has passed; None never passes."""
+    """Return whether a time of the monotonic clock has passed; False for None."""
     return at is not None and monotonic() > at
 
 
 class Deadline:
-    """The end of the work for a request, apart from its search and its transaction.
+    """The deadline of a request, except for its search and its transaction.
 
     Attributes:
-        at: On the monotonic clock.
+        at: Time of the monotonic clock.
     """
 
     def __init__(self, seconds: float) -> None:
-        """Start a deadline that many seconds from now."""
+        """Set the deadline to `seconds` from now."""
         self.at = monotonic() + seconds
         self._seconds = seconds
 
@@ -41,61 +39,51 @@ class Deadline:
         return has_passed(self.at)
 
     def check(self) -> None:
-        """Raise an error once the deadline has passed.
-
-        Raises:
-            RequestGivenUpError: if the deadline has passed.
-        """
+        """Raise RequestGivenUpError once the deadline has passed."""
         if self.is_over:
             raise RequestGivenUpError(self._seconds)
 
     def each(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items, and check the deadline before each.
-
-        Raises:
-            RequestGivenUpError: if it has passed.
-        """
+        """Yield the items; raise RequestGivenUpError once the deadline has passed."""
         for item in items:
             self.check()
             yield item
 
 
-Drawn = TypeVar("Drawn")
-
 RELATE, WRITE = "relate", "write"
-"""The stages that each question has, the first and the last."""
+"""The first and the last stage of each search."""
 
 WAIT, LOCKS, STATEMENTS, COMMIT, HAND_OVER = "wait", "locks", "statements", "commit", "hand_over"
-"""The stages of a claim: until its transaction has a connection; statements that take locks, with their
-waits; all others, and what is decided by them; the commit; from there to the thread of its request."""
+"""The stages of a claim: waiting for a connection; locking statements with their waits; other statements and the
+decision; the commit; the return to the thread of the request."""
 
 TRANSACTION = (LOCKS, STATEMENTS, COMMIT)
 """Stages that the claims of a group share."""
 
 SEARCH = "search"
-"""The stage of a placement that is found together with others, before it waits to be written."""
+"""The stage in which a group of placements is found, before they wait to be written."""
 
 
 class Stages:
-    """The time of each stage, without the stages whose items it consumes.
+    """The time of each stage, without the time of the stages before it in the chain.
 
     Attributes:
-        seconds: Time by name of each stage that was left so far.
-        reported_elsewhere: Stages whose times another instance reports.
-        stage, since: The present stage, and when it was entered.
+        seconds: Time by name of each stage that has ended.
+        reported_elsewhere: Stages that another instance reports.
+        stage, since: The current stage, and the time of `perf_counter` at its start.
     """
 
     __slots__ = ("reported_elsewhere", "seconds", "since", "stage")
 
     def __init__(self, first: str = RELATE) -> None:
-        """Begin with the first stage."""
+        """Enter the first stage."""
         self.seconds: dict[str, float] = {}
         self.reported_elsewhere: Collection[str] = ()
         self.stage = first
         self.since = perf_counter()
 
     def enter(self, stage: str) -> str:
-        """Enter a stage, and return the former one."""
+        """Enter a stage; return the previous one."""
         now = perf_counter()
         former = self.stage
         self.seconds[former] = self.seconds.get(former, 0.0) + now - self.since
@@ -103,11 +91,11 @@ class Stages:
         return former
 
     def stop(self) -> None:
-        """Add the time so far to the present stage."""
+        """Record the time of the current stage until now."""
         self.enter(self.stage)
 
-    def timed(self, stage: str, items: Iterator[Drawn]) -> Iterator[Drawn]:
-        """Yield the items, and count the time of drawing them for a stage."""
+    def timed(self, stage: str, items: Iterator[Item]) -> Iterator[Item]:
+        """Yield the items, and record the time of the iterator as a stage."""
         while True:
             former = self.enter(stage)
             try:
@@ -119,12 +107,12 @@ class Stages:
             yield item
 
     def share(self, leader: "Stages", *, is_reported: bool) -> None:
-        """Count the transaction of the leader of a group, and enter its present stage.
+        """Copy the stages of a group's transaction from its leader, and enter the leader's current stage.
 
-        The remaining time is that of the present stage.
+        The current stage of this member gets the time before the transaction.
 
         Args:
-            leader: The leader, whose transaction began after the present stage of this member.
+            leader: The stages of the leader, whose transaction began after the current stage of this member.
             is_reported: Whether the leader reports the times of the transaction.
         """
         shared = {stage: took for stage, took in leader.seconds.items() if stage in TRANSACTION}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole inventory as arrays: what the store loads at once, without an object for each row."""
+"""The whole inventory as arrays, which the store loads without an object for each row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from treeclaim.model.provider import AttributeValue
 
 Numbers = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
-"""Since the epoch."""
+"""Times in seconds since the epoch."""
 
 NO_PARENT = -1
-"""Stands for "no parent" among the ids of parents; ids are positive."""
+"""Parent id of a root; ids are positive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Links:
     """Pairs of a provider and an entry of one of its parts.
 
     Attributes:
-        provider_id: The provider's id in each pair.
-        other: The entry, as a number.
-        names: The entries by these numbers; None if the numbers are the entries.
+        provider_id: The provider of each pair.
+        entry: The entry of each pair, as a number.
+        names: The entries by number; None if the numbers are the entries.
     """
 
     provider_id: Numbers
-    other: Numbers
+    entry: Numbers
     names: Mapping[int, Any] | None = None
 
 
@@ -38,10 +38,8 @@ class AttributeRows:
     """Attributes of providers; each pair of a provider and a name occurs once.
 
     Attributes:
-        provider_id: The provider's id for each attribute.
-        name: Where its name is in `names`.
-        value: Where its value is in `values`.
-        names, values: Each at least once that is meant.
+        provider_id: The provider of each attribute.
+        name, value: Indices of each attribute's name in `names`, and of its value in `values`.
     """
 
     provider_id: Numbers
@@ -58,14 +56,7 @@ NO_ATTRIBUTE_ROWS = AttributeRows(_NONE, _NONE, _NONE, (), ())
 
 @dataclass(frozen=True, slots=True)
 class InventoryColumns:
-    """Inventories with their usage; the members are those of an `InventoryRecord`.
-
-    Attributes:
-        provider_id, class_id: Identity of the inventory; each pair occurs once.
-        total, reserved, min_unit, max_unit, step_size, allocation_ratio: The amounts.
-        used: Sum of all allocations.
-        modified_at: Last update, or creation.
-    """
+    """Inventories with their usage, as columns of `InventoryRecord`; each pair of provider and class occurs once."""
 
     provider_id: Numbers
     class_id: Numbers
@@ -84,9 +75,9 @@ class ConsumptionColumns:
     """The consumption of inventories (contract page 102, section 2), in no order.
 
     Attributes:
-        provider_id, class_id: The inventory that consumes.
-        consumed_provider_id, consumed_class_id: The inventory consumed.
-        amount: Units for each of its own.
+        provider_id, class_id: The consuming inventory.
+        consumed_provider_id, consumed_class_id: The consumed inventory.
+        amount: Consumed units for each unit of the consuming inventory.
     """
 
     provider_id: Numbers
@@ -97,25 +88,21 @@ class ConsumptionColumns:
 
     @classmethod
     def none(cls) -> "ConsumptionColumns":
-        """Return columns in which nothing consumes anything."""
+        """Return empty columns."""
         return cls(*(np.empty(0, dtype=np.int64) for _ in range(5)))
 
 
 @dataclass(frozen=True, slots=True)
 class WholeInventory:
-    """All providers with what belongs to them.
+    """All providers with their parts.
 
     Attributes:
-        id: Ids of providers, ascending; the next ones are about the same providers.
-        uuid: As `S36` byte strings.
-        name: Names.
-        generation: Generations.
-        parent_id: Ids of the direct parents, or NO_PARENT.
+        id: Ids, ascending; the columns to `modified_at` are in the same order.
+        uuid: `S36` byte strings.
+        parent_id: Ids of the parents, or `NO_PARENT`.
         modified_at: Last update, or creation.
-        inventories: The inventories of all providers, in no order.
-        links: Entries of every other part, by its name.
-        attributes: The attributes of all providers.
-        consumption: Consumption of all inventories.
+        inventories: In no order.
+        links: Entries of each part in `SHOWN_LINKS`, by the part's name.
     """
 
     id: Numbers

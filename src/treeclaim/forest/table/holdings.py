@@ -116,7 +116,7 @@ class Memberships(Generic[_Group]):
         """
         rows = layout.rows_of(links.provider_id)
         has_row = rows != NO_ROW
-        numbers, at = np.unique(links.other[has_row], return_inverse=True)
+        numbers, at = np.unique(links.entry[has_row], return_inverse=True)
         names: list[Any] = numbers.tolist()
         if links.names is not None:
             names = [links.names[number] for number in names]

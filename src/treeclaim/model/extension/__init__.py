@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that only the `treeclaim` extension has (contract pages 98 and 99)."""
+"""Values of the `treeclaim` extension (contract pages 98 to 102)."""

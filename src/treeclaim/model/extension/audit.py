@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of an audit: kinds of findings, findings, repairs (contract page 99, section 5)."""
+"""Findings of an audit, and repairs (contract page 99, section 5)."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -9,16 +9,12 @@ from typing import Any, Self
 
 
 class FindingKind(StrEnum):
-    """The kinds of inconsistency in stored rows.
-
-    Attributes:
-        meaning: The findings in words.
-    """
+    """Kinds of inconsistencies in the database; `meaning` describes the findings of a kind."""
 
     meaning: str
 
     def __new__(cls, value: str, meaning: str = "") -> Self:
-        """Make a member that is a text and has a meaning."""
+        """Create a text member with a meaning."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
@@ -62,34 +58,29 @@ REPAIRABLE = (
     FindingKind.BROKEN_DRAW,
     FindingKind.ORPHANED,
 )
-"""Kinds that can be repaired without a guess."""
+"""Kinds with exactly one possible repair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings of one kind.
-
-    Attributes:
-        count: How many there are.
-        items: The first of them, as clients see them.
-    """
+    """The findings of one kind: their number, and the JSON objects of the first ones."""
 
     count: int
     items: Sequence[Mapping[str, Any]]
 
     @classmethod
     def of(cls, items: Sequence[Mapping[str, Any]], limit: int) -> "Findings":
-        """Keep the first of all items."""
+        """Count all items, and keep the first `limit`."""
         return cls(len(items), items[:limit])
 
 
 @dataclass(frozen=True, slots=True)
 class LivingConsumers:
-    """The consumers that exist outside, such as Nova's instances.
+    """The consumers that exist in the cloud, such as Nova's instances.
 
     Attributes:
-        uuids: Uuids, lower-case and dashed, by type; consumers of other types are not judged.
-        older_than: Seconds; consumers that were given something within them are not judged.
+        uuids: Lower-case dashed uuids by type; consumers of other types are not checked.
+        older_than: Seconds since the last claim within which a consumer is not checked.
     """
 
     uuids: Mapping[str, AbstractSet[str]]
@@ -101,18 +92,13 @@ class RepairResult(StrEnum):
 
     DONE = "done"
     GONE = "gone"
-    """The finding does not hold any more."""
+    """The inconsistency no longer exists."""
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class RepairOutcome:
-    """The outcome of one repair.
-
-    Attributes:
-        result: The outcome.
-        detail: Why it was refused.
-    """
+    """The result of one repair, and the reason of a refusal."""
 
     result: RepairResult
     detail: str | None = None

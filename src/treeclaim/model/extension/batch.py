@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch: many providers brought to a state in one transaction (contract page 99, section 8).
-
-Its entries, the provider of each, and the faults of both; no I/O.
-"""
+"""A batch, which writes many providers in one transaction (contract page 99, section 8); no I/O."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +18,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.parts import Values
 
 MOST_PROBLEMS = 100
-"""Problems that one response reports (contract page 99, section 8)."""
+"""Most problems in one response (contract page 99, section 8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +26,12 @@ class BatchEntry:
     """The wanted state of one provider.
 
     Attributes:
-        uuid: Normalised; None where the name identifies the provider.
-        name: Its name; None to keep it.
-        parent: Uuid of its parent, None for none.
-        generation: The generation that the client sent; None to compare nothing.
-        values: New values of the parts to be replaced, by name; an `Inventory` by class name, others as
-            `ProviderPart.read` returns them.
+        uuid: Normalised; None if the name identifies the provider.
+        name: None to keep the name.
+        parent: UUID of the parent; None for a root.
+        generation: The expected generation; None for any.
+        values: New values of the parts to be replaced, by name: inventories by class, others as `ProviderPart.read`
+            returns them.
     """
 
     uuid: str | None
@@ -45,7 +42,7 @@ class BatchEntry:
 
 
 class BatchResult(StrEnum):
-    """The result of an entry."""
+    """The effect of an entry."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -54,14 +51,7 @@ class BatchResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EntryOutcome:
-    """The outcome of one entry, in the order of the answer.
-
-    Attributes:
-        uuid: UUID of the provider.
-        generation: The new generation.
-        result: The outcome.
-        changed: Names of the members that have changed.
-    """
+    """The provider of an entry after the batch, with the names of the changed members."""
 
     uuid: str
     generation: int
@@ -71,48 +61,39 @@ class EntryOutcome:
 
 @dataclass(frozen=True, slots=True)
 class EntryFault:
-    """A fault of an entry.
-
-    Attributes:
-        index: Position of the entry.
-        error: The fault.
-    """
+    """A fault of the entry at a position."""
 
     index: int
     error: TreeclaimError
 
 
 class BatchRefusedError(TreeclaimError):
-    """Entries are faulty; nothing was done."""
+    """Entries are faulty; nothing was changed."""
 
     problems: Sequence[EntryFault]
 
     def __str__(self) -> str:
-        """List the faults, one a line."""
+        """Return the faults, one on each line."""
         return "\n".join(
             f"providers[{problem.index}]: {problem.error}" for problem in self.problems
         )
 
 
 class BatchForbiddenError(TreeclaimError):
-    """The batch would do something that the policy does not allow its caller."""
+    """The policy forbids an operation of the batch."""
 
     message = "Policy does not allow {rule} to be performed."
     rule: str
 
 
 class _Row(Protocol):
-    """A provider that exists."""
+    """An existing provider."""
 
     @property
-    def name(self) -> str | None:
-        """Return its name."""
-        ...
+    def name(self) -> str | None: ...
 
     @property
-    def generation(self) -> int:
-        """Return its generation."""
-        ...
+    def generation(self) -> int: ...
 
 
 Row = TypeVar("Row", bound=_Row)
@@ -124,10 +105,8 @@ class Target(Generic[Row]):
 
     Attributes:
         index: Position of the entry.
-        entry: The entry.
-        uuid: UUID of the provider.
-        provider: Its state before the batch; None until it is created.
-        is_new: Whether this batch creates it.
+        provider: The state before the batch; None until the provider is created.
+        is_new: Whether the batch creates the provider.
         changed: Names of the members that the batch changes.
     """
 
@@ -140,29 +119,29 @@ class Target(Generic[Row]):
 
     @property
     def is_renamed(self) -> bool:
-        """Return whether an existing provider gets another name; False once it has it."""
+        """Return whether the entry's name differs from that of the existing provider."""
         return self.entry.name is not None and self.entry.name != self.row.name
 
     @property
     def final_name(self) -> str | None:
-        """Return the name in the end, None if there is none."""
+        """Return the name after the batch; None if a new provider has none."""
         former = None if self.provider is None else self.provider.name
         return former if self.entry.name is None else self.entry.name
 
     @property
     def row(self) -> Row:
-        """Return what is known of a provider that exists by now."""
+        """Return the state of a provider that exists by now."""
         if self.provider is None:
             raise RuntimeError("the provider was not created yet")
         return self.provider
 
 
 def find_uuids(entries: Sequence[BatchEntry], holders: Mapping[str, str]) -> list[str | None]:
-    """Return the provider that each entry is about; None where no provider has its name.
+    """Return the provider UUID of each entry; None for an unknown name.
 
     Args:
-        entries: The entries of the batch.
-        holders: Uuids of the providers that have some of the names, by name.
+        entries: The entries.
+        holders: UUIDs of existing providers by name; at least those of the entries' names.
     """
     return [
         holders.get(entry.name or "") if entry.uuid is None else entry.uuid for entry in entries
@@ -175,15 +154,14 @@ def find_sound_targets(
     rows: Mapping[str, Row],
     problems: list[EntryFault],
 ) -> list[Target[Row]]:
-    """Return the entries without a fault, with their providers; record every fault.
+    """Return the entries without faults, with their providers.
 
-    The provider of an entry is found by the state before the call; names are judged by the state after
-    it.
+    An entry is matched to its provider by the state before the call. Names must be unique in the state after it.
 
     Args:
-        entries: The entries of the batch.
-        holders: Uuids of the providers that have some of the names, by name.
-        rows: Rows of the existing providers, by uuid.
+        entries: The entries.
+        holders: UUIDs of existing providers by name; at least those of the entries' names.
+        rows: Existing providers by UUID.
         problems: Receives the faults.
     """
     candidate_targets: list[Target[Row]] = []
@@ -197,10 +175,10 @@ def find_sound_targets(
             problems.append(EntryFault(index, InvalidValueError(text)))
         else:
             candidate_targets.append(Target(index, entry, uuid, rows.get(uuid), uuid not in rows))
-    taken_names = _taken_names(candidate_targets, holders)
+    duplicate_names = _find_duplicate_names(candidate_targets, holders)
     sound = []
     for target in candidate_targets:
-        error = _wrong(target, taken_names)
+        error = _find_fault(target, duplicate_names)
         if error is None:
             sound.append(target)
         else:
@@ -208,19 +186,18 @@ def find_sound_targets(
     return sound
 
 
-def _taken_names(targets: Sequence[Target[Row]], holders: Mapping[str, str]) -> set[str]:
-    """Return the names that more than one provider would have in the end."""
-    ending = Counter(target.final_name for target in targets)
-    mine = {target.uuid for target in targets}
-    ending.update(name for name, uuid in holders.items() if uuid not in mine)
-    return {name for name, count in ending.items() if name is not None and count > 1}
+def _find_duplicate_names(targets: Sequence[Target[Row]], holders: Mapping[str, str]) -> set[str]:
+    """Return the names that several providers would have after the batch."""
+    final_names = Counter(target.final_name for target in targets)
+    target_uuids = {target.uuid for target in targets}
+    final_names.update(name for name, uuid in holders.items() if uuid not in target_uuids)
+    return {name for name, count in final_names.items() if name is not None and count > 1}
 
 
-def _wrong(target: Target[Row], taken_names: AbstractSet[str]) -> TreeclaimError | None:
-    """Return what is wrong with an entry by itself, None if nothing."""
+def _find_fault(target: Target[Row], duplicate_names: AbstractSet[str]) -> TreeclaimError | None:
     entry = target.entry
-    # A provider may keep its own name.
-    if entry.name in taken_names and (target.is_new or target.is_renamed):
+    # A provider may keep its name.
+    if entry.name in duplicate_names and (target.is_new or target.is_renamed):
         return DuplicateProviderError(name=entry.name)
     if target.provider is None and entry.name is None:
         return InvalidValueError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of what the extension adds: consumption, conditions, holds and mixes (contract pages 100 to 102)."""
+"""Errors of consumption, conditions, holds and mixes (contract pages 100 to 102)."""
 
 from collections.abc import Sequence
 
@@ -8,30 +8,26 @@ from treeclaim.model.provider import Consumption
 
 
 class ConsumptionError(TreeclaimError):
-    """An inventory must not consume these inventories (contract page 102, section 2).
-
-    Attributes:
-        fault: The rule that they break, as a predicate.
-    """
+    """The consumption of an inventory is invalid (contract page 102, section 2); `fault` is a predicate."""
 
     fault: str
     consumes: Sequence[Consumption]
 
     def __str__(self) -> str:
-        """Name the inventories."""
+        """Return the message with the consumed inventories."""
         names = ", ".join(f"{entry.resource_class} of {entry.provider}" for entry in self.consumes)
         return f"What an inventory consumes {self.fault}: {names}."
 
 
 class ConditionedError(TreeclaimError):
-    """A condition of the provider, or of an ancestor, bars new allocations (contract page 102)."""
+    """A condition of the provider, or of an ancestor, forbids new allocations (contract page 102)."""
 
     provider_uuid: str
     key: str
     reason: str
 
     def __str__(self) -> str:
-        """Name the condition, and its reason if there is one."""
+        """Return the message with the condition's reason, if any."""
         because = f": {self.reason}" if self.reason else ""
         return (
             f"Resource provider {self.provider_uuid} gives nothing new because of its condition "
@@ -40,18 +36,17 @@ class ConditionedError(TreeclaimError):
 
 
 class HoldRefusedError(TreeclaimError):
-    """A hold from which a write draws does not exist, or excludes the consumer's project.
+    """A write must not draw from a hold.
 
     Attributes:
-        uuid: The hold.
-        reason: `unknown` or `project`.
+        reason: `unknown` if the hold does not exist, `project` if its terms exclude the consumer's project.
     """
 
     uuid: str
     reason: str
 
     def __str__(self) -> str:
-        """State the reason as a predicate."""
+        """Return the message for the reason."""
         is_unknown = self.reason == "unknown"
         fault = "does not exist" if is_unknown else "does not let the consumer's project draw"
         return f"The hold {self.uuid} {fault}."
@@ -63,7 +58,7 @@ class ConsumerExistsError(TreeclaimError):
     consumers: Sequence[str]
 
     def __str__(self) -> str:
-        """Name the first consumer."""
+        """Return the message with the first consumer."""
         return (
             f"Consumer {self.consumers[0]} exists: what holds something cannot become a hold, nor a "
             "hold another consumer."
@@ -71,7 +66,7 @@ class ConsumerExistsError(TreeclaimError):
 
 
 class MixesFullError(TreeclaimError):
-    """The greatest number of mixes exists."""
+    """No further mix can be created."""
 
     message = "There are {limit} mixes already, which is the most; delete one first."
     limit: int

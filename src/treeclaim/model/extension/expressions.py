@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions about the attributes of a provider, and their parser (contract page 102, section 1).
 
-The parser has a method for each rule of the grammar. It reads text from left to right, so that an error names the
-first thing that cannot be where it is.
+The parser has a method for each rule of the grammar. It reads from left to right, so an error has the column of the
+first unexpected token.
 """
 
 import re
@@ -13,20 +13,20 @@ from typing import NoReturn
 from treeclaim.model.provider import AttributeValue, is_attribute_name
 
 MOST_CHARACTERS = 1_024
-"""Characters that an expression may have."""
+"""Most characters of an expression."""
 
 MOST_VALUES = 64
-"""Values that an expression may have."""
+"""Most values of an expression."""
 
 DEEPEST_BRACKETS = 16
-"""Levels of brackets that an expression may have."""
+"""Most levels of brackets of an expression."""
 
 MOST_VERSION_DIGITS = 9
-"""Digits that each number of a version may have."""
+"""Most digits of each number of a version."""
 
 
 class Operator(StrEnum):
-    """Comparisons of an attribute with a value."""
+    """Comparison operators."""
 
     EQUAL = "=="
     UNEQUAL = "!="
@@ -38,17 +38,17 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VersionValue:
-    """A version, which is compared with texts of its form.
+    """A version, for comparison with text attributes that have the form of a version.
 
     Attributes:
-        numbers: Without zeros at the end: missing numbers are zeros.
+        numbers: Without trailing zeros.
     """
 
     numbers: tuple[int, ...]
 
     @classmethod
     def of(cls, text: str) -> "VersionValue":
-        """Return the version of a text of the form N{.N}."""
+        """Parse a text of the form N{.N}."""
         numbers = [int(number) for number in text.split(".")]
         while numbers and not numbers[-1]:
             numbers.pop()
@@ -61,35 +61,35 @@ Value = AttributeValue | VersionValue
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """Holds where any of its parts does."""
+    """True if any of its parts is true."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """Holds where all of its parts do."""
+    """True if all its parts are true."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """Holds where its part does not."""
+    """True if its part is false."""
 
     part: "Node"
 
 
 @dataclass(frozen=True, slots=True)
 class Existence:
-    """Holds where a provider has the attribute."""
+    """True if the provider has the attribute."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Holds where the attribute compares so with any of the values, if it is of the type of that."""
+    """True if the comparison of the attribute with any value of the same type is true."""
 
     name: str
     operator: Operator
@@ -101,12 +101,11 @@ Node = Disjunction | Conjunction | Negation | Existence | Comparison
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed expression. Expressions with equal texts are equal.
+    """A parsed expression. Only texts are compared, since 1 equals True in Python.
 
     Attributes:
-        text: The source. Values do not distinguish expressions: in Python, 1 equals `True`.
         node: The root of the syntax tree.
-        names: The names of the attributes in it, each once, in their order there.
+        names: The attributes of the expression, in order of first use.
     """
 
     text: str
@@ -118,19 +117,18 @@ class ExpressionError(ValueError):
     """A text is not an expression.
 
     Attributes:
-        column: Where what cannot stand there begins, counted from 1; one behind the end if
-            something is missing.
+        column: The first unexpected character, counted from 1; one past the end of an incomplete text.
     """
 
     def __init__(self, column: int) -> None:
-        """Set the position of the error."""
+        """Create the error of a column."""
         super().__init__(f"column {column}")
         self.column = column
 
 
 _SPACES = re.compile(" *")
 _WORD = re.compile(r"\w*")
-"""Letters and digits of any kind: two such words need a space between them."""
+"""Includes non-ASCII letters and digits, which must not touch a word either."""
 
 _INTEGER = re.compile("[0-9]+")
 _VERSION = re.compile(rf"v[0-9]{{1,{MOST_VERSION_DIGITS}}}")
@@ -142,20 +140,20 @@ _NO_ORDER = (Operator.EQUAL, Operator.UNEQUAL)
 
 
 def read_expression(text: str) -> Expression:
-    """Return the expression that a text is.
+    """Parse an expression.
 
     Raises:
-        ExpressionError: if it is none, or too large a one.
+        ExpressionError: if the text is not an expression, or exceeds a bound.
     """
     if len(text) > MOST_CHARACTERS:
         raise ExpressionError(MOST_CHARACTERS + 1)
     reader = _Reader(text)
-    node = reader.whole()
+    node = reader.read_all()
     return Expression(text, node, tuple(reader.names))
 
 
 class _Reader:
-    """A text, and how far it is read."""
+    """A recursive-descent parser of one text."""
 
     def __init__(self, text: str) -> None:
         self.names: dict[str, None] = {}
@@ -164,18 +162,13 @@ class _Reader:
         self._values = 0
         self._depth = 0
 
-    def whole(self) -> Node:
-        """Read all of the text as one expression.
-
-        Raises:
-            ExpressionError: if it is none, or has too much in it.
-        """
+    def read_all(self) -> Node:
         node = self._expression()
         if self._next_word() or self._at < len(self._text):
             self._refuse()
         return node
 
-    # -- the rules of the grammar ----------------------------------------------------------
+    # Rules of the grammar.
 
     def _expression(self) -> Node:
         parts = [self._conjunction()]
@@ -227,7 +220,7 @@ class _Reader:
         return name
 
     def _value(self, *, ordered: bool = False) -> Value:
-        """Read a value; an ordered one is a number or a version."""
+        """Read a value; an ordered value is a number or a version."""
         word = self._next_word()
         self._values += 1
         if self._values > MOST_VALUES:
@@ -268,10 +261,10 @@ class _Reader:
         self._at = text_match.end()
         return text_match[0][1:-1].replace("''", "'")
 
-    # -- what stands next ------------------------------------------------------------------
+    # Tokens.
 
     def _next_word(self) -> str:
-        """Go on to what stands next, and return it if it is a word or a number, else ""."""
+        """Skip spaces; return the word or number that follows, without consuming it, or ""."""
         spaces = _SPACES.match(self._text, self._at)
         self._at = spaces.end() if spaces else self._at
         word = _WORD.match(self._text, self._at)

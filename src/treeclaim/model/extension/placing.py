@@ -4,22 +4,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from treeclaim.model.claim import ConsumerClaim, HoldTerms, Omission
+from treeclaim.model.claim import Amounts, ConsumerClaim, HoldTerms, Omission
 from treeclaim.model.request import CandidateRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule between the placements of several consumers; one of three kinds.
+    """A rule between the placements of several consumers; it has one of three limits.
 
     Attributes:
-        domains: Uuids of aggregates; None where every tree is a domain.
-        max_per_domain: The most that any domain may have.
-        max_skew: How many more than the emptiest domain a consumer's domain may have.
-        same_domain: All in one.
-        others: Consumers that count too, where they are when the call begins.
-        requests: Numbers of the requests whose consumers it is for, and counts.
-        soft: Whether a consumer without a candidate may do without it.
+        domains: UUIDs of aggregates; None if each tree is a domain.
+        max_per_domain: Most consumers in a domain.
+        max_skew: Greatest difference between the numbers of consumers in a placement's domain and in the emptiest one.
+        same_domain: Whether all consumers must be in one domain.
+        others: Further consumers, which are counted in their domains before the call.
+        requests: Indices of the requests whose consumers the rule applies to.
+        soft: Whether the rule is ignored for a consumer that would otherwise have no candidate.
     """
 
     domains: tuple[str, ...] | None
@@ -38,10 +38,9 @@ class PlacingRequest:
     Attributes:
         alternatives: Requests in order of preference; the first one with a candidate is used.
         consumers: Lower-case dashed uuids.
-        project_id, user_id, consumer_type: The owner and type of the consumers.
-        from_holds: The holds to draw from, in this order.
-        hold: Terms, if the consumers are to be holds; else None.
-        texts: The queries to keep as the consumers' requests; None to keep none.
+        from_holds: Uuids of holds to draw from, in this order.
+        hold: Terms if the consumers are holds, else None.
+        texts: The queries to store as the consumers' requests; None to store none.
     """
 
     alternatives: tuple[CandidateRequest, ...]
@@ -56,12 +55,10 @@ class PlacingRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlacingCall:
-    """A whole call.
+    """A call that places consumers.
 
     Attributes:
-        requests: The consumers with their requests.
-        rules: Rules between consumers.
-        partial: Whether to place as many as possible.
+        partial: Whether to place as many consumers as possible, instead of all or none.
         explain: Whether to explain why the first unplaced consumer has no candidate.
     """
 
@@ -72,22 +69,21 @@ class PlacingCall:
 
     @property
     def is_single(self) -> bool:
-        """Return whether it places one consumer, by no rule."""
+        """Return whether the call places one consumer without rules."""
         return not self.rules and [len(request.consumers) for request in self.requests] == [1]
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A consumer that holds something when the call begins.
+    """A consumer with allocations before the call.
 
     Attributes:
-        alternative: The alternative of its request in the answer; -1 for one that only counts.
-        allocations: Amounts by provider uuid and resource class.
-        generation: The consumer's.
+        alternative: Index of the alternative in the response; -1 for a consumer in `Rule.others`.
+        generation: The consumer's generation.
     """
 
     alternative: int
-    allocations: Mapping[str, Mapping[str, int]]
+    allocations: Amounts
     generation: int
 
 
@@ -96,18 +92,17 @@ class Placement:
     """The present or planned placement of a consumer of a call.
 
     Attributes:
-        consumer: Uuid of the consumer.
-        alternative: Number of the alternative that was used.
-        allocations: Amounts by provider uuid and resource class.
-        mappings: Provider uuids by suffix; None for consumers that existed before.
-        dropped: Numbers of the soft rules that it breaks, ascending.
-        roots: Uuid and name of the root of each of its trees.
-        is_approximate: Whether a heuristic found it, so that a better one may exist.
+        consumer: UUID of the consumer.
+        alternative: Index of the used alternative.
+        mappings: Provider uuids by suffix; None for a `Holder`.
+        dropped: Indices of the violated soft rules, ascending.
+        roots: UUID and name of the root of each tree.
+        is_approximate: Whether a heuristic chose the placement, so that a better one may exist.
     """
 
     consumer: str
     alternative: int
-    allocations: Mapping[str, Mapping[str, int]]
+    allocations: Amounts
     mappings: Mapping[str, list[str]] | None
     dropped: tuple[int, ...]
     roots: tuple[tuple[str, str], ...]
@@ -115,7 +110,7 @@ class Placement:
 
 
 def make_claim(request: PlacingRequest, placement: Placement) -> ConsumerClaim:
-    """Return the claim of a new consumer of a request for what was found for it."""
+    """Return the claim of a new consumer for its placement."""
     return ConsumerClaim(
         consumer_uuid=placement.consumer,
         allocations=placement.allocations,

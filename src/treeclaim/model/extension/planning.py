@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about a cloud as it would be: assumptions, mixes, failures and moves (contract page 101)."""
+"""Values of planning: assumptions, mixes, failures and moves (contract page 101)."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from treeclaim.model.claim import Amounts
 from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.request import CandidateRequest, ValueObject
 
@@ -15,14 +16,14 @@ MIX_NAME = "[A-Za-z0-9_.-]{1,64}"
 _IS_MIX_NAME = re.compile(MIX_NAME)
 
 MOST_REQUESTS = 64
-"""Requests that a mix may have."""
+"""Most requests of a mix."""
 
 MOST_WEIGHT = 1_000_000
-"""The greatest weight of a request of a mix."""
+"""Greatest weight of a request of a mix."""
 
 
 def is_mix_name(text: str) -> bool:
-    """Return whether a mix may have this name."""
+    """Return whether a name is valid for a mix."""
     return _IS_MIX_NAME.fullmatch(text) is not None
 
 
@@ -31,8 +32,8 @@ class MixRequest:
     """A request of a mix.
 
     Attributes:
-        request: The request of a consumer; it has no order, no limit, and draws from no hold.
-        weight: Its weight relative to the others, 1 to `MOST_WEIGHT`.
+        request: A request without order, limit and holds.
+        weight: Relative weight, 1 to `MOST_WEIGHT`.
     """
 
     request: CandidateRequest
@@ -41,12 +42,7 @@ class MixRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mix(ValueObject):
-    """The requests that a cloud expects. Mixes are equal by value.
-
-    Attributes:
-        name: As queries have it.
-        requests: By name, 1 to `MOST_REQUESTS`.
-    """
+    """The requests that a cloud expects: 1 to `MOST_REQUESTS`, by name."""
 
     name: str
     requests: Mapping[str, MixRequest]
@@ -55,7 +51,7 @@ class Mix(ValueObject):
 
     @property
     def classes(self) -> frozenset[str]:
-        """Return the names of all classes in the requests."""
+        """Return the names of all requested resource classes."""
         return frozenset(
             name
             for mix_entry in self.requests.values()
@@ -66,13 +62,7 @@ class Mix(ValueObject):
 
 @dataclass(frozen=True, slots=True)
 class AllocationColumns:
-    """Allocations of some consumers, one for each position of the arrays.
-
-    Attributes:
-        consumer: Uuids of consumers.
-        provider_id, class_id: Provider and resource class.
-        used: Units.
-    """
+    """Allocations of consumers; `used` is in units."""
 
     consumer: Sequence[str]
     provider_id: Sequence[int]
@@ -82,14 +72,7 @@ class AllocationColumns:
 
 @dataclass(frozen=True, slots=True)
 class OwnerColumns:
-    """Records of some consumers, each a place in all of the lists.
-
-    Attributes:
-        uuid: UUID of the consumer.
-        project: The owner's project.
-        type: Name of the type; None if it never got one.
-        generation: The generation of the consumer.
-    """
+    """Records of consumers; a consumer without a type has the type None."""
 
     uuid: Sequence[str]
     project: Sequence[str]
@@ -99,12 +82,7 @@ class OwnerColumns:
 
 @dataclass(frozen=True, slots=True)
 class RequestColumns:
-    """Kept requests of some consumers, each a place in both lists.
-
-    Attributes:
-        consumer: Uuids.
-        request: JSON lists of queries.
-    """
+    """Stored requests of consumers, as JSON lists of queries."""
 
     consumer: Sequence[str]
     request: Sequence[str]
@@ -115,30 +93,30 @@ class HoldsRead:
     """The holds of the cloud.
 
     Attributes:
-        holds: Uuids of the existing holds.
-        drawn: Amounts that consumers have drawn from holds that return, by consumer and hold.
+        holds: UUIDs of all holds.
+        drawn: Amounts that consumers have drawn from holds that get them back, by consumer and hold.
     """
 
     holds: frozenset[str]
-    drawn: Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]
+    drawn: Mapping[str, Mapping[str, Amounts]]
 
 
 Document = dict[str, Any]
-"""An answer as clients see it."""
+"""A JSON response."""
 
 ConsumersRead = AllocationColumns | OwnerColumns | RequestColumns | HoldsRead
-"""A part of what is read of consumers, all as of one moment."""
+"""A part of a consistent snapshot of consumers."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssumptionSet:
-    """The assumptions of a question (section 1), in the order in which they are applied.
+    """The assumptions of a call (section 1), in the order in which they are applied.
 
     Attributes:
-        release: Uuids of consumers that hold nothing any more.
-        without: Uuids of providers whose trees are gone.
-        providers: Wanted states of providers.
-        place: Requests of consumers that are placed, and how many of each.
+        release: UUIDs of consumers whose allocations are removed.
+        without: UUIDs of providers whose trees are removed.
+        providers: Changed providers.
+        place: Requests of new consumers, and the number of consumers of each.
         is_stated: Whether the call has the member `given`, which may be empty.
     """
 
@@ -154,17 +132,17 @@ class AssumptionSet:
 
 
 NO_ASSUMPTIONS = AssumptionSet(is_stated=False)
-"""Things as they are."""
+"""The assumptions of a call without `given`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRule:
-    """A rule between consumers that are placed anew, or moved (section 5).
+    """A rule between consumers that are placed again or moved (section 5).
 
     Attributes:
-        domains: Uuids of aggregates; None where every tree is a domain.
-        consumers: Whom it is for, and who counts.
-        max_per_domain: No move brings a consumer into a domain with so many of the others.
+        domains: UUIDs of aggregates; None if each tree is a domain.
+        consumers: UUIDs of the consumers that the rule applies to, and counts.
+        max_per_domain: Number of other consumers in a domain from which no consumer is moved into it.
     """
 
     domains: tuple[str, ...] | None
@@ -174,16 +152,16 @@ class PlanRule:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The failures to examine, and the members to report (section 4).
+    """The failures to simulate, and the contents of the response (section 4).
 
     Attributes:
-        domains: Uuids of aggregates; None where every tree is a domain.
-        types: Consumer types that are placed anew; None for all.
-        from_holds: Holds whose amounts count as free.
-        rules: Rules between the consumers that are placed anew.
+        domains: UUIDs of aggregates; None if each tree is a domain.
+        types: Types of the consumers that are placed again; None for all.
+        from_holds: UUIDs of holds; their amounts count as free.
+        rules: Rules between the consumers that are placed again.
         limit: Most domains in the response.
-        shows_all: Whether the response lists surviving domains too.
-        explain: Whether the response explains why the first consumer has no candidate.
+        shows_all: Whether the response contains surviving domains too.
+        explain: Whether to explain why the first unplaced consumer has no candidate.
     """
 
     domains: tuple[str, ...] | None = None
@@ -197,12 +175,13 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class EvacuationGoal:
-    """A goal: no allocations in some trees, or below some conditions.
+    """The goal that no allocations remain in a set of trees, or at providers with conditions.
 
     Attributes:
-        providers: Uuids of providers in these trees.
-        aggregate: Alternatively, the uuid of the aggregate that contains their roots.
-        leave: Alternatively, whether it is at and below the providers with the condition `leave` (page 102).
+        providers: UUIDs of providers in the trees.
+        aggregate: Alternatively, the UUID of the aggregate of their roots.
+        leave: Alternatively, whether the goal covers the providers with a condition `leave` and their descendants
+            (page 102).
     """
 
     providers: tuple[str, ...] = ()
@@ -212,7 +191,7 @@ class EvacuationGoal:
 
 @dataclass(frozen=True, slots=True)
 class CapacityGoal:
-    """A number of further consumers of a request fit."""
+    """The goal that `amount` further consumers of a request fit."""
 
     request: CandidateRequest
     amount: int
@@ -220,11 +199,11 @@ class CapacityGoal:
 
 @dataclass(frozen=True, slots=True)
 class MixGoal:
-    """The most empty trees, if requested, and then the most room for a mix.
+    """The goal to maximize the count of a mix.
 
     Attributes:
-        requests: Requests of the mix with their weights.
-        empty_trees: Whether empty trees count, and count first.
+        requests: The requests of the mix with their weights.
+        empty_trees: Whether to maximize the number of empty trees first.
     """
 
     requests: tuple[tuple[CandidateRequest, int], ...]
@@ -236,12 +215,12 @@ Goal = EvacuationGoal | CapacityGoal | MixGoal
 
 @dataclass(frozen=True, slots=True)
 class MovableConsumers:
-    """The consumers that may be moved; all given members must apply.
+    """A filter of the consumers that may be moved.
 
     Attributes:
-        consumer_types: Their types; None for all but holds.
-        projects: Their projects; None for all.
-        excepted: Uuids of consumers that stay.
+        consumer_types: Names of types; None for all except holds.
+        projects: None for all.
+        excepted: UUIDs of consumers that must not be moved.
     """
 
     consumer_types: frozenset[str] | None = None
@@ -251,15 +230,11 @@ class MovableConsumers:
 
 @dataclass(frozen=True, slots=True)
 class MovesCall:
-    """A whole call.
+    """A call that plans moves.
 
     Attributes:
-        goal: The goal.
-        movable: Selects the consumers that may be moved.
-        rules: Rules between consumers.
-        max_moves: The most moves.
-        both_at_once: Whether the new place is taken while the old one is still held.
-        explain: Whether to explain why the first consumer that is left has no room.
+        both_at_once: Whether a moving consumer occupies its old and its new place together.
+        explain: Whether to explain why the first consumer that remains has no candidate.
     """
 
     goal: Goal

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses the parameters that the extension has, or reads differently (contract pages 97, 98, 101 and 102).
+"""Parses the parameters that the extension adds or changes (contract pages 97, 98, 100, 101 and 102).
 
-Every function raises `InvalidQueryError` with the name of the parameter.
+Each parser raises `InvalidQueryError` with the name of the parameter.
 """
 
 import re
@@ -42,7 +42,7 @@ Values = Mapping[str, list[str]]
 
 
 def require_once(values: Values) -> None:
-    """Refuse parameters that are given twice."""
+    """Refuse repeated parameters that may not be repeated."""
     for name, texts in values.items():
         parameter = find_parameter(name) if len(texts) > 1 else None
         if parameter is not None and not parameter.may_repeat:
@@ -50,21 +50,22 @@ def require_once(values: Values) -> None:
 
 
 def _items(values: Values, name: str) -> list[str]:
-    """Return the items of all values of a parameter, which are separated by commas."""
+    """Return the comma-separated items of all values of a parameter."""
     return [item.strip() for value in values.get(name, []) for item in value.split(",")]
 
 
 def parse_root(values: Values, version: Version) -> ProviderConditions:
-    """Parse what the anchor root must be; without the extension that is one value of `root_required`."""
+    """Parse the conditions on the anchor root; without the extension, only one `root_required` is allowed."""
     required = values.get("root_required", [])
     if len(required) > 1 and not version.is_extended:
         raise repeated_parameter("root_required")
     traits = ProviderConditions.together(
         parse_required(value, version, any_allowed=version.is_extended) for value in required
     )
-    never = [names for names in traits.required if names <= traits.forbidden]
-    if never:
-        conflicts = ", ".join(sorted(frozenset[str]().union(*never)))
+    conflicts = ", ".join(
+        sorted(frozenset[str]().union(*filter(traits.forbidden.issuperset, traits.required)))
+    )
+    if conflicts:
         raise InvalidQueryError(
             f"Conflicting required and forbidden traits found in root_required: {conflicts}",
             "bad_value",
@@ -82,7 +83,7 @@ def parse_root(values: Values, version: Version) -> ProviderConditions:
 
 
 def _parse_root_in_tree(values: Values) -> ProviderConditions:
-    """Parse `root_in_tree`: uuids whose trees are wanted, and uuids whose trees are not (page 98, section 2)."""
+    """Parse `root_in_tree`: uuids of providers in the wanted trees, or after `!`, in unwanted trees."""
     if "root_in_tree" not in values:
         return ProviderConditions()
     value = values["root_in_tree"][0]
@@ -99,7 +100,7 @@ def _parse_root_in_tree(values: Values) -> ProviderConditions:
 
 
 def parse_isolate(values: Values, suffixes: Collection[str]) -> frozenset[str]:
-    """Parse `isolate`, which names suffixes of groups of the request."""
+    """Parse `isolate`: suffixes of groups that share no provider."""
     if "isolate" in values and "group_policy" in values:
         raise unusable_parameter("isolate", "it cannot be combined with group_policy.")
     named = frozenset(_items(values, "isolate"))
@@ -116,7 +117,7 @@ def _require_suffixes(parameter: str, named: Collection[str], suffixes: Collecti
 
 
 def parse_same_subtree(values: Values, version: Version) -> tuple[SubtreeList, ...]:
-    """Parse `same_subtree`, where `!` marks groups that must be outside in the extension."""
+    """Parse `same_subtree`; with the extension, `!` marks groups outside the subtree."""
     lists = []
     for value in values.get("same_subtree", []):
         suffixes = dict.fromkeys(suffix.strip() for suffix in value.split(","))
@@ -144,7 +145,7 @@ def parse_same_subtree(values: Values, version: Version) -> tuple[SubtreeList, .
 
 
 def parse_trees(name: str, value: str) -> tuple[str, ...]:
-    """Parse a value of `in_tree` or `in_subtree`: one uuid, or several after `in:`."""
+    """Parse a value of `in_tree` or `in_subtree`: `UUID` or `in:UUID,…`."""
     uuids = split_list(value)
     if not all(map(normalised_uuid, uuids)):
         raise invalid_query(
@@ -155,7 +156,7 @@ def parse_trees(name: str, value: str) -> tuple[str, ...]:
 
 
 def parse_tolerates(name: str, value: str) -> frozenset[str]:
-    """Parse a value of `tolerates` (contract page 102, section 3): keys of conditions."""
+    """Parse a value of `tolerates`: keys of conditions."""
     keys = [key.strip() for key in value.split(",")]
     for key in keys:
         if re.fullmatch(CONDITION_KEY, key) is None:
@@ -164,7 +165,7 @@ def parse_tolerates(name: str, value: str) -> frozenset[str]:
 
 
 def parse_can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
-    """Parse `can_split`, which names classes of the unsuffixed group."""
+    """Parse `can_split`: classes of the unsuffixed group."""
     named = _items(values, "can_split")
     for name in named:
         if name not in resources:
@@ -175,7 +176,7 @@ def parse_can_split(values: Values, resources: Collection[str]) -> frozenset[str
 
 
 def parse_from_holds(values: Values) -> tuple[str, ...]:
-    """Parse `from_holds` (contract page 100, section 2): uuids of holds, each once."""
+    """Parse `from_holds`: different uuids of holds."""
     holds: dict[str, None] = {}
     texts = _items(values, "from_holds")
     for text in texts:
@@ -191,7 +192,7 @@ def parse_from_holds(values: Values) -> tuple[str, ...]:
 
 
 def parse_where(name: str, text: str) -> Expression:
-    """Parse a value of `where` or `root_where` (contract page 102, section 1)."""
+    """Parse a value of `where` or `root_where`."""
     try:
         return read_expression(text)
     except ExpressionError as error:
@@ -199,7 +200,7 @@ def parse_where(name: str, text: str) -> Expression:
 
 
 def parse_value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, ...]:
-    """Parse `match` and `distinct`, which name an attribute and suffixes of groups of the request."""
+    """Parse `match` and `distinct`: an attribute, and suffixes of groups."""
     lists = []
     for parameter in ("match", "distinct"):
         for value in values.get(parameter, []):
@@ -210,7 +211,7 @@ def parse_value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueL
                 )
             _require_suffixes(parameter, named_suffixes, suffixes)
             named = tuple(dict.fromkeys(named_suffixes))
-            if len(named) < 2:  # noqa: PLR2004 - one value is the same as itself
+            if len(named) < 2:  # noqa: PLR2004 - one value has no other to compare with
                 raise unusable_parameter(parameter, "two or more different suffixes are needed.")
             lists.append(ValueList(name, named, is_same=parameter == "match"))
     return tuple(lists)
@@ -221,18 +222,18 @@ _MOST_WEIGHT = 1_000
 _WEIGHT = re.compile(r"[1-9][0-9]{0,3}")
 _SEED = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PAIR = 2
-"""Arguments of `keep`, `most` and `least`."""
+"""Number of arguments of `keep`, `most` and `least`."""
 
-_OF_CLASSES = frozenset(
+_CLASS_TERMS = frozenset(
     {TermName.PACK, TermName.PACK_PROVIDERS, TermName.SPREAD, TermName.SPREAD_PROVIDERS}
 )
 
 _Resources = Mapping[str, Mapping[str, int]]
-"""The amounts of each group, by its suffix."""
+"""Amounts by the suffix of the group and by class."""
 
 
 def parse_preferences(name: str, suffix: str, value: str) -> tuple[Preference, ...]:
-    """Parse `preferred` of the group with a suffix."""
+    """Parse `preferred` of a group."""
     preferences = []
     for item in value.split(","):
         text, weight = _split_weight(name, item)
@@ -248,26 +249,17 @@ def parse_preferences(name: str, suffix: str, value: str) -> tuple[Preference, .
 def parse_order(
     value: str | None, groups: _Resources, preferred: Sequence[Preference], limit: int | None
 ) -> Order | None:
-    """Parse `order_by`.
-
-    The mixes that it names are not known here: see `with_mixes`.
-
-    Args:
-        value: Its value; None if it is omitted.
-        groups: The amounts of each group.
-        preferred: The preferences of all groups.
-        limit: The limit of the request.
-    """
+    """Parse `order_by`, which may be omitted; `with_mixes` adds the mixes that it names."""
     items = [] if value is None else value.split(",")
     if len(items) > _MOST_TERMS:
         raise unusable_parameter("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
     terms = [_parse_term(item, groups) for item in items]
-    is_named = any(term.name is TermName.PREFERRED for term in terms)
-    if is_named and not preferred:
+    has_preferred = any(term.name is TermName.PREFERRED for term in terms)
+    if has_preferred and not preferred:
         raise unusable_parameter(
             "order_by", "the term 'preferred' needs the parameter of that name."
         )
-    if preferred and not is_named:
+    if preferred and not has_preferred:
         terms.append(Term(TermName.PREFERRED))
     if not terms:
         return None
@@ -279,7 +271,6 @@ def parse_order(
 
 
 def _split_weight(name: str, item: str) -> tuple[str, int]:
-    """Split an item from its weight."""
     text, star, weight = item.strip().partition("*")
     if not star:
         return text, 1
@@ -291,14 +282,14 @@ def _split_weight(name: str, item: str) -> tuple[str, int]:
 
 
 def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> CandidateRequest:
-    """Return a request with the mixes that its order names.
+    """Add the mixes of a request's order.
 
     Args:
         request: The request.
-        mixes: Mixes by name; at least the existing ones.
+        mixes: Existing mixes by name; at least those that the order names.
 
     Raises:
-        InvalidQueryError: for an unknown mix, or a class that none of its requests has.
+        InvalidQueryError: for an unknown mix, or a class that no request of the mix requests.
     """
     order = request.order
     if order is None or not order.mix_names:
@@ -330,28 +321,28 @@ def _parse_term(item: str, groups: _Resources) -> Term:
 
 
 def _find_problem(name: TermName, arguments: Sequence[str], groups: _Resources) -> str | None:
-    """Return what is wrong with the arguments of a term; None if they are right."""
-    if name in _OF_CLASSES:
+    """Return the fault of a term's arguments; None if they are valid."""
+    if name in _CLASS_TERMS:
         requested = {resource_class for group in groups.values() for resource_class in group}
         unknown = [argument for argument in arguments if argument not in requested]
         return f"{quote_value(unknown[0])!r} is not requested." if unknown else None
     if name in (TermName.NEAR, TermName.FAR):
-        is_one = len(set(arguments)) < 2  # noqa: PLR2004 - of one thing nothing is near
+        is_single = len(set(arguments)) < 2  # noqa: PLR2004 - a distance needs two groups
         return _find_unknown_suffix(arguments, groups) or (
-            "two or more different suffixes are needed." if is_one else None
+            "two or more different suffixes are needed." if is_single else None
         )
     if name in (TermName.MOST, TermName.LEAST):
         if len(arguments) != _PAIR or not is_attribute_name(arguments[0]):
             return "the name of an attribute and a suffix are needed."
         return _find_unknown_suffix(arguments[1:], groups)
-    are_right, problem = not arguments, "it takes no arguments."
+    are_valid, problem = not arguments, "it takes no arguments."
     if name is TermName.SHUFFLE:
-        are_right = len(arguments) == 1 and _SEED.fullmatch(arguments[0]) is not None
+        are_valid = len(arguments) == 1 and _SEED.fullmatch(arguments[0]) is not None
         problem = "one seed of [A-Za-z0-9_.-]{1,64} is needed."
     elif name is TermName.KEEP:
-        are_right = len(arguments) == _PAIR and all(arguments)
+        are_valid = len(arguments) == _PAIR and all(arguments)
         problem = "the name of a mix and a class are needed."
-    return None if are_right else problem
+    return None if are_valid else problem
 
 
 def _find_unknown_suffix(suffixes: Sequence[str], groups: _Resources) -> str | None:

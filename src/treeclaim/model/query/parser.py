@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses queries for allocation candidates (contract page 90, sections 1 and 2).
 
-The parameters that the extension has, or reads differently, are in `extension` and `order`.
+`extension` parses the parameters that the extension adds or changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,10 +33,9 @@ from treeclaim.model.request import (
 )
 
 _MOST_LIMIT_DIGITS = 18
-"""Digits of a limit that make a difference: more candidates are in no answer."""
 
 NO_LIMIT = 10**_MOST_LIMIT_DIGITS
-"""The limit that stands for all greater ones; it fits into 64 bits."""
+"""Replaces all greater limits, which have the same effect; it fits into 64 bits."""
 
 
 _NO_CONDITIONS = ProviderConditions()
@@ -44,7 +43,7 @@ _NO_CONDITIONS = ProviderConditions()
 
 @dataclass(slots=True)
 class _Group:
-    """The parameters with one suffix, as they are parsed."""
+    """The parsed parameters with one suffix."""
 
     resources: dict[str, int] = field(default_factory=dict)
     conditions: ProviderConditions = _NO_CONDITIONS
@@ -56,7 +55,7 @@ _Groups = Mapping[str, _Group]
 
 
 def require_few_groups(names: Sequence[str], most: int) -> None:
-    """Check the number of request groups, given the names of parameters."""
+    """Refuse more than `most` request groups in the names of parameters."""
     count = len({split_name(name)[1] for name in names} - {None})
     if count > most:
         raise invalid_query(
@@ -67,7 +66,7 @@ def require_few_groups(names: Sequence[str], most: int) -> None:
 def parse_query(
     pairs: Sequence[tuple[str, str]], values: Mapping[str, list[str]], version: Version
 ) -> CandidateRequest:
-    """Parse a query; the search finds out whether the names in it exist.
+    """Parse a query; the search checks later whether its names exist.
 
     Args:
         pairs: Names and values of the parameters, which match the schema of the version.
@@ -75,7 +74,7 @@ def parse_query(
         version: The version of the request.
 
     Raises:
-        InvalidQueryError: in the order of section 2.
+        InvalidQueryError: for the first fault in the order of section 2.
     """
     if version.is_extended:
         extension.require_once(values)
@@ -103,7 +102,6 @@ def parse_query(
 def _add_extension(
     request: CandidateRequest, values: Mapping[str, list[str]], groups: _Groups
 ) -> CandidateRequest:
-    """Add what only the extension has parameters for."""
     resources = {suffix: group.resources for suffix, group in groups.items()}
     preferred = [preference for group in groups.values() for preference in group.preferred]
     return replace(
@@ -121,26 +119,26 @@ def _add_extension(
 def _isolated_groups(
     values: Mapping[str, list[str]], suffixed: AbstractSet[str], version: Version
 ) -> frozenset[str]:
-    """Return the groups of which no two may be served by the same provider."""
+    """Return the suffixes of groups that must not share a provider."""
     if len(suffixed) > 1 and "group_policy" not in values and not version.is_extended:
         raise InvalidQueryError(
             'The "group_policy" parameter is required when specifying more than one '
             '"resources{N}" parameter.'
         )
-    named = extension.parse_isolate(values, suffixed) if version.is_extended else frozenset()
-    is_isolated = values.get("group_policy", ["none"])[0] == "isolate"
-    return frozenset(suffixed) if is_isolated else named
+    isolated = extension.parse_isolate(values, suffixed) if version.is_extended else frozenset()
+    is_isolating = values.get("group_policy", ["none"])[0] == "isolate"
+    return frozenset(suffixed) if is_isolating else isolated
 
 
 def _parse_limit(digits: str) -> int:
-    """Parse a positive number; Python reads only some thousand digits."""
+    # Python refuses to parse some thousand digits.
     return int(digits) if len(digits) <= _MOST_LIMIT_DIGITS else NO_LIMIT
 
 
 def _parse_groups(
     pairs: Sequence[tuple[str, str]], values: Mapping[str, list[str]], version: Version
 ) -> dict[str, _Group]:
-    """Step C: the parameters of the groups, in the order of the query."""
+    """Parse the parameters of the groups in the order of the query (step C)."""
     groups: dict[str, _Group] = {}
     for name, value in pairs:
         kind, suffix = split_name(name)
@@ -153,7 +151,7 @@ def _parse_groups(
             if version.has(Feature.ANY_TRAITS):
                 group.conditions = group.conditions.plus(parse_required(value, version))
             else:
-                # Until 1.38 only the last value is looked at.
+                # Until 1.38 only the last value applies.
                 traits = parse_required(values[name][-1], version)
                 group.conditions = replace(
                     group.conditions, required=traits.required, forbidden=traits.forbidden
@@ -172,7 +170,6 @@ def _parse_groups(
 
 
 def _parse_extension(group: _Group, kind: str, suffix: str, value: str) -> None:
-    """Parse a parameter of a group that the extension defines."""
     name = kind + suffix
     if kind == "preferred":
         group.preferred = parse_preferences(name, suffix, value)
@@ -199,7 +196,7 @@ def _parse_in_tree(value: str) -> str:
 def _check_completeness(
     groups: _Groups, subtrees: tuple[SubtreeList, ...], version: Version
 ) -> None:
-    """Step D: which groups may do without resources."""
+    """Refuse groups without resources, except those in `same_subtree` (step D)."""
     if version.has(Feature.SAME_SUBTREE):
         _check_resourceless(groups, subtrees)
         return
@@ -255,13 +252,13 @@ def _check_resourceless(groups: _Groups, subtrees: tuple[SubtreeList, ...]) -> N
 
 
 def _check_conflicts(groups: _Groups) -> None:
-    """Step E: traits both required and forbidden."""
+    """Refuse traits that are both required and forbidden (step E)."""
     conflicts = []
     for suffix, group in groups.items():
         required, forbidden = group.conditions.required, group.conditions.forbidden
-        wrong = frozenset[str]().union(*filter(forbidden.issuperset, required))
-        if wrong:
-            conflicts.append(f"required{suffix}: ({', '.join(sorted(wrong))})")
+        traits = frozenset[str]().union(*filter(forbidden.issuperset, required))
+        if traits:
+            conflicts.append(f"required{suffix}: ({', '.join(sorted(traits))})")
     if conflicts:
         raise InvalidQueryError(
             "Conflicting required and forbidden traits found in the following traits keys: "

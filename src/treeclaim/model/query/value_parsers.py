@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses values that several queries share (contract pages 20 and 90); the errors of queries.
+"""Parses values of queries for providers and candidates (contract pages 20 and 90).
 
-Every function raises `InvalidQueryError` with the contract's phrase.
+Each parser raises `InvalidQueryError` with the contract's phrase.
 """
 
 from collections.abc import Sequence, Sized
@@ -16,9 +16,8 @@ class InvalidQueryError(InvalidValueError):
     """A query cannot be parsed.
 
     Attributes:
-        text: The contract's phrase.
         code: Last word of the error code: `bad_value`, `missing_value` or `duplicate_key`; empty without a code.
-        parameter: Name of the wrong parameter; empty where the phrase is not about a single one.
+        parameter: Name of the invalid parameter; empty if the phrase is not about one parameter.
     """
 
     message = "{text}"
@@ -28,24 +27,19 @@ class InvalidQueryError(InvalidValueError):
 
 
 def unusable_parameter(parameter: str, problem: str) -> InvalidQueryError:
-    """Return the error for a value that a parameter of the extension must not have."""
+    """Return the error of an invalid value of a parameter of the extension."""
     text = f"Invalid query string parameters: '{parameter}' cannot be used like this: {problem}"
     return InvalidQueryError(text, "bad_value", parameter)
 
 
 def repeated_parameter(parameter: str) -> InvalidQueryError:
-    """Return the error for a parameter that may occur once only."""
+    """Return the error of a repeated parameter."""
     text = f"Query parameter {parameter!r} may be specified only once."
     return InvalidQueryError(text, "duplicate_key", parameter)
 
 
 class QueryError(InvalidValueError):
-    """A query of a call has a name that does not exist.
-
-    Attributes:
-        where: Position of the query in the call.
-        error: The fault of the query.
-    """
+    """The query at a position of a call is faulty, for example because it contains an unknown name."""
 
     message = "{where}: {error}"
     where: str
@@ -53,19 +47,19 @@ class QueryError(InvalidValueError):
 
 
 _LONGEST_AMOUNT = 1_000
-"""Characters. Amounts beyond 64 bits fit nowhere, but are answered (page 90, note N6); Python writes
-sums of such numbers only up to 4,300 digits."""
+"""Most characters of an amount. Amounts beyond 64 bits are valid (page 90, note N6), but Python formats only numbers of
+up to 4,300 digits."""
 
 _ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
 
 def invalid_query(problem: str) -> InvalidQueryError:
-    """Return the error for a query string."""
+    """Return the error of an invalid query string."""
     return InvalidQueryError(f"Invalid query string parameters: {problem}")
 
 
 def parse_resources(value: str) -> dict[str, int]:
-    """Parse `CLASS:AMOUNT,…`; a class given twice has its last amount."""
+    """Parse `CLASS:AMOUNT,…`; the last amount of a repeated class applies."""
     amounts = {}
     for part in value.split(",") if value.strip() else [""]:
         name, colon, text = part.partition(":")
@@ -99,7 +93,7 @@ def _parse_amount(name: str, text: str) -> int:
 def parse_required(
     value: str, version: Version, *, any_allowed: bool = True
 ) -> ProviderConditions:
-    """Parse one value of `required`, or of `root_required` where `in:` is never allowed."""
+    """Parse a value of `required`, or of `root_required`, where only the extension allows `in:`."""
     if value.startswith("in:"):
         if not version.has(Feature.ANY_TRAITS) or not any_allowed:
             raise invalid_query(
@@ -162,7 +156,7 @@ def parse_member_of(
 
 
 def require_repeatable(values: Sized, version: Version, suffix: str = "") -> None:
-    """Check that `member_of` may be given as often as it is."""
+    """Refuse a repeated `member_of` before microversion 1.24."""
     if len(values) > 1 and not version.has(Feature.REPEATED_MEMBER_OF):
         raise InvalidQueryError(f"Multiple member_of{suffix} parameters are not supported")
 
@@ -183,7 +177,7 @@ def _parse_aggregates(value: str) -> frozenset[str]:
 
 
 def split_list(value: str) -> list[str]:
-    """Return the items of `ITEM`, or of `in:ITEM,…`, without the spaces around them."""
+    """Return the stripped items of `ITEM` or `in:ITEM,…`."""
     text = value.strip()
     if not text.startswith("in:"):
         return [text]
