@@ -14,7 +14,7 @@ import orjson
 
 from treeclaim.forest.listing.totals import InventoryAmounts, Totals, totals_of_aggregates
 from treeclaim.forest.placing.capacity import CapacityLimits
-from treeclaim.forest.table.held import Held, held_with_consumed
+from treeclaim.forest.table.held import Held, include_consumption
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
@@ -125,7 +125,7 @@ class Meter:
             return
         held = self._store.read(self._read_held)
         forest = self._follower.forest
-        held = held_with_consumed(forest, held)
+        held = include_consumption(forest, held)
         rows = forest.living_rows
         self._latest = Measurement(
             now,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.forest.building import forest_of, record
 from tests.reference.expressions import attributes, expressions, holds
-from treeclaim.forest.domains.expressions import satisfying
+from treeclaim.forest.domains.expressions import filter_by_expressions
 from treeclaim.model.extension.expressions import read_expression
 
 
@@ -23,7 +23,7 @@ def satisfy(text, all_attributes):
         ]
     )
     rows = forest.living_rows
-    result = satisfying(forest.attributes, [read_expression(text)], rows[::-1])
+    result = filter_by_expressions(forest.attributes, [read_expression(text)], rows[::-1])
     assert (np.diff(result) < 0).all(), "the order of the rows is kept"
     return {int(forest.id.values[row]) - 1 for row in result.tolist()}
 

@@ -250,7 +250,7 @@ Served = tuple[str, int]
 """Suffix of a group, and the row of a provider that serves it."""
 
 
-def shares_of(
+def list_allocations(
     plan: Plan, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
 ) -> tuple[list[Allocation], list[Served]]:
     """Return the allocations of a candidate, and the groups that its providers serve.
@@ -294,7 +294,7 @@ class SplitAnswer(ResponseBody):
         candidates: list[SplitCandidate] = list(self._blocks)
         self.candidates = len(candidates)
         for candidate in candidates:
-            allocations, served = shares_of(plan, candidate.chosen, candidate.parts)
+            allocations, served = list_allocations(plan, candidate.chosen, candidate.parts)
             self._summaries.note_positions([row for row, _, _ in allocations])
             amounts, mappings = candidate_body(allocations, served, uuid_of)
             resources = {uuid: {"resources": of_uuid} for uuid, of_uuid in amounts.items()}

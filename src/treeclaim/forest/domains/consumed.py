@@ -49,22 +49,24 @@ class Uses:
         return Uses(self.codes[options], self.amounts[options], self.free[options])
 
 
-def are_any(forest: Forest) -> bool:
+def has_consumption(forest: Forest) -> bool:
     """Return whether any inventory consumes another one."""
     return forest.holdings.patterns.are_any
 
 
-def consume(forest: Forest, pairs: Pairs, names: Iterable[str]) -> bool:
+def is_any_consuming(forest: Forest, pairs: Pairs, names: Iterable[str]) -> bool:
     """Return whether any inventory of these classes in the pairs consumes others."""
-    return are_any(forest) and any(
+    return has_consumption(forest) and any(
         forest.class_inventories(name).pattern.values[pairs.indices[name]].any() for name in names
     )
 
 
-def uses_any(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
+def may_use_twice(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
     """Return whether one inventory may serve these classes both directly and by consumption."""
     classes, consumed = forest.catalogue.resource_classes, forest.holdings.patterns.consumed
-    return any(classes[name].id in consumed for name in names) or consume(forest, pairs, names)
+    return any(classes[name].id in consumed for name in names) or is_any_consuming(
+        forest, pairs, names
+    )
 
 
 def _most_units(forest: Forest, name: str) -> Integers | None:
@@ -138,7 +140,9 @@ def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
     return forest.cache.get(("indices by row", class_id), made)
 
 
-def with_room(forest: Forest, pairs: Pairs, amounts: Mapping[str, int]) -> Mask | None:
+def have_room_for_consumed(
+    forest: Forest, pairs: Pairs, amounts: Mapping[str, int]
+) -> Mask | None:
     """Return which pairs have room for the consumption of some amounts.
 
     Args:
@@ -232,9 +236,9 @@ def _add_up(uses: Uses) -> None:
             uses.amounts[is_same, later] = 0
 
 
-def with_consumed(forest: Forest, allocations: Iterable[Allocation]) -> Iterable[Allocation]:
+def include_consumed(forest: Forest, allocations: Iterable[Allocation]) -> Iterable[Allocation]:
     """Return allocations with the units that they consume; an inventory may occur repeatedly."""
-    if not are_any(forest):
+    if not has_consumption(forest):
         return allocations
     every = list(allocations)
     class_by_id = forest.catalogue.class_by_id
@@ -248,10 +252,10 @@ def with_consumed(forest: Forest, allocations: Iterable[Allocation]) -> Iterable
     return every
 
 
-def times_together(forest: Forest, allocations: Iterable[Allocation]) -> int:
+def count_joint_fits(forest: Forest, allocations: Iterable[Allocation]) -> int:
     """Return how often allocations fit with all that they consume; 0 where an inventory is over-committed."""
     units: dict[tuple[int, int], int] = {}
-    for row, name, amount in with_consumed(forest, allocations):
+    for row, name, amount in include_consumed(forest, allocations):
         class_id = forest.catalogue.resource_classes[name].id
         inventory = class_id, forest.classes[class_id].index_of(row)
         units[inventory] = units.get(inventory, 0) + amount
@@ -262,10 +266,10 @@ def times_together(forest: Forest, allocations: Iterable[Allocation]) -> int:
     return max(min(times, default=GREATEST), 0)
 
 
-def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
+def include_consumed_classes(forest: Forest, names: Iterable[str]) -> set[str]:
     """Return the existing classes among some names, and all classes that are consumed."""
     classes = {name for name in names if name in forest.catalogue.resource_classes}
-    if are_any(forest):
+    if has_consumption(forest):
         class_by_id = forest.catalogue.class_by_id
         classes |= {class_by_id[number].name for number in forest.holdings.patterns.consumed}
     return classes

@@ -15,8 +15,8 @@ from treeclaim.forest.table.columns import (
     Integers,
     Mask,
     Rows,
-    ascending,
     expand_ranges,
+    require_ascending,
     search_ascending,
 )
 from treeclaim.forest.table.forest import Forest
@@ -60,7 +60,7 @@ class Domain:
     def keys(self) -> Integers:
         """Return `anchor * order.span` and the rank of the provider, ascending, int64, shape (options,)."""
         anchors: Integers = np.arange(len(self.starts) - 1).repeat(self.counts)
-        return ascending(anchors * self.order.span + self.order.rank(self.positions))
+        return require_ascending(anchors * self.order.span + self.order.rank(self.positions))
 
     def below(self, anchors: Integers, heads: Rows, *, are_own: bool) -> tuple[Integers, Integers]:
         """Return the range of each anchor's options in the subtree of a provider.

@@ -45,7 +45,7 @@ _CHECKED_EACH = 1_000
 """Texts that are parsed as versions between two checks of the deadline."""
 
 
-def satisfying(
+def filter_by_expressions(
     attributes: AttributeColumns,
     expressions: Iterable[Expression],
     rows: Rows,

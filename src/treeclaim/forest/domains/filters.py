@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.domains.expressions import satisfying
+from treeclaim.forest.domains.expressions import filter_by_expressions
 from treeclaim.forest.table.attributes import ABSENT
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, expand_ranges
 from treeclaim.forest.table.forest import Forest
@@ -69,7 +69,7 @@ def require_known_classes(forest: Forest, resources: Iterable[str]) -> None:
             raise ResourceClassNotFoundError(name)
 
 
-def with_any_trait(forest: Forest, names: Collection[str]) -> Mask:
+def have_any_trait(forest: Forest, names: Collection[str]) -> Mask:
     """Return which rows have at least one of these existing traits; dead rows have none."""
 
     def made() -> Mask:
@@ -84,7 +84,7 @@ def with_any_trait(forest: Forest, names: Collection[str]) -> Mask:
 def sharing_rows(forest: Forest) -> Mask:
     """Return which rows are sharing providers, as a read-only mask."""
     if SHARING_TRAIT in forest.catalogue.traits:
-        return with_any_trait(forest, (SHARING_TRAIT,))
+        return have_any_trait(forest, (SHARING_TRAIT,))
     return np.zeros(forest.row_count, dtype=np.bool_)
 
 
@@ -140,7 +140,7 @@ def _rows_below(forest: Forest, heads: Rows) -> Rows:
     return expand_ranges(first, counts)
 
 
-def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
+def find_rows_in_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
     """Return the rows of the trees that `in_tree` names, ascending; all living rows if it names none."""
     if not conditions.in_tree:
         return forest.living_rows
@@ -173,9 +173,9 @@ _JUDGES: Mapping[str, Callable[[Forest, Any, Rows], Mask]] = {
     "not_in_tree": lambda forest, uuids, rows: ~_are_in_trees(forest, uuids, rows),
     "in_subtree": lambda forest, uuids, rows: _is_below(forest, _named_rows(forest, uuids))[rows],
     "required": lambda forest, traits, rows: np.logical_and.reduce(
-        [with_any_trait(forest, names)[rows] for names in traits]
+        [have_any_trait(forest, names)[rows] for names in traits]
     ),
-    "forbidden": lambda forest, names, rows: ~with_any_trait(forest, names)[rows],
+    "forbidden": lambda forest, names, rows: ~have_any_trait(forest, names)[rows],
     "member_of": _are_members,
     "forbidden_aggregates": lambda forest, names, rows: (
         ~forest.links[AGGREGATES.name].mask(names)[rows]
@@ -184,7 +184,7 @@ _JUDGES: Mapping[str, Callable[[Forest, Any, Rows], Mask]] = {
 """Functions that return which rows meet a condition themselves, by field of `ProviderConditions`."""
 
 
-def narrowed(
+def filter_by_fields(
     forest: Forest, conditions: ProviderConditions, rows: Rows, parts: Iterable[str] = _JUDGES
 ) -> Rows:
     """Return the rows that meet some conditions themselves; expressions are ignored."""
@@ -195,17 +195,17 @@ def narrowed(
     return rows
 
 
-def meeting(
+def filter_by_conditions(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
 ) -> Rows:
     """Return the rows that meet all conditions themselves."""
     if conditions.is_empty:
         return rows
-    rows = narrowed(forest, conditions, rows)
-    return satisfying(forest.attributes, conditions.where, rows, budget)
+    rows = filter_by_fields(forest, conditions, rows)
+    return filter_by_expressions(forest.attributes, conditions.where, rows, budget)
 
 
-def rows_spanned_by(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+def filter_by_membership(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return the rows that meet `member_of`, themselves or by their root.
 
     The provider or its root must meet all of `member_of` (contract page 90, section 3.2).
@@ -217,7 +217,7 @@ def rows_spanned_by(forest: Forest, conditions: ProviderConditions, rows: Rows) 
     return rows[is_member[rows] | is_member[roots]]
 
 
-def unbarred_rows(
+def drop_barred_rows(
     forest: Forest, conditions: ProviderConditions, rows: Rows, classes: Iterable[str]
 ) -> Rows:
     """Return the rows that may get new allocations (contract page 102, section 3).
@@ -283,17 +283,17 @@ def _at_or_below(forest: Forest, conditions: Iterable[Condition]) -> Mask:
     return _is_below(forest, np.concatenate([np.arange(0), *heads]))
 
 
-def having(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:
+def filter_by_classes(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:
     """Return the rows that have inventories of all these classes."""
     for name in classes:
         rows = rows[forest.class_inventories(name).indices_of(rows)[0]]
     return rows
 
 
-def holding(forest: Forest, classes: Collection[str]) -> Rows:
+def find_rows_with_classes(forest: Forest, classes: Collection[str]) -> Rows:
     """Return the rows with inventories of all these classes, ascending; all living rows without classes."""
     if not classes:
         return forest.living_rows
     first, *further_classes = classes
     columns = forest.class_inventories(first)
-    return having(forest, further_classes, columns.row.values[columns.living()])
+    return filter_by_classes(forest, further_classes, columns.row.values[columns.living()])

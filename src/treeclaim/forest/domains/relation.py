@@ -17,7 +17,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import consumed, filters
-from treeclaim.forest.domains.expressions import satisfying
+from treeclaim.forest.domains.expressions import filter_by_expressions
 from treeclaim.forest.domains.pairs import Pairs, follow_pairs
 from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import (
@@ -93,7 +93,7 @@ def relations_of(
 ) -> list[Relation]:
     """Return the relations of a group's slots: one for a suffixed group, else one for each class."""
     conditions = _counting(forest, group.conditions, gives=bool(group.resources))
-    may_consume = consumed.are_any(forest)
+    may_consume = consumed.has_consumption(forest)
     if group.suffix != NO_GROUP:
         budget.check()
         classes = tuple(sorted(group.resources))
@@ -145,9 +145,9 @@ def anchors_allowed(
 
     def made() -> Mask:
         order = forest.order
-        rows = filters.meeting(forest, root, order.roots)
+        rows = filters.filter_by_conditions(forest, root, order.roots)
         if unsuffixed is not None:
-            rows = filters.narrowed(forest, unsuffixed, rows, ["forbidden_aggregates"])
+            rows = filters.filter_by_fields(forest, unsuffixed, rows, ["forbidden_aggregates"])
         allowed = np.zeros(len(order.roots), dtype=np.bool_)
         allowed[order.tree[rows]] = True
         return allowed
@@ -176,7 +176,7 @@ def _with_room_for_consumed(
         for name in pairs.indices
         if not _overlooks_consumed(group.leniency.get(name, STRICT))
     }
-    has_room = consumed.with_room(forest, pairs, strict) if strict else None
+    has_room = consumed.have_room_for_consumed(forest, pairs, strict) if strict else None
     return fits if has_room is None else has_room if fits is None else fits & has_room
 
 
@@ -199,7 +199,7 @@ def _cached_pairs(
     budget: Budget,
 ) -> Pairs:
     def serving(rows: Rows) -> tuple[Rows, Rows]:
-        rows = filters.unbarred_rows(forest, conditions, rows, classes)
+        rows = filters.drop_barred_rows(forest, conditions, rows, classes)
         return make(forest, conditions, rows, budget)
 
     key = (make, classes, conditions)
@@ -211,10 +211,12 @@ def _cached_pairs(
     pairs = None
     if isinstance(earlier_pairs, Pairs):
         pairs = follow_pairs(
-            forest, earlier_pairs, lambda rows: serving(filters.having(forest, classes, rows))
+            forest,
+            earlier_pairs,
+            lambda rows: serving(filters.filter_by_classes(forest, classes, rows)),
         )
     if pairs is None:
-        pairs = _pairs(forest, classes, *serving(filters.holding(forest, classes)))
+        pairs = _pairs(forest, classes, *serving(filters.find_rows_with_classes(forest, classes)))
     forest.pairs.keep(key, pairs)
     return pairs
 
@@ -238,7 +240,7 @@ def _suffixed_pairs(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
     """Find the providers that can serve a suffixed group (page 90, sections 3.3 and 3.4)."""
-    rows = filters.meeting(forest, conditions, rows, budget)
+    rows = filters.filter_by_conditions(forest, conditions, rows, budget)
     return rows, _sharing(forest, rows)
 
 
@@ -246,7 +248,10 @@ def _only_of_unsuffixed(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
     return _unsuffixed_pairs(
-        forest, conditions, filters.narrowed(forest, conditions, rows, ["required"]), budget
+        forest,
+        conditions,
+        filters.filter_by_fields(forest, conditions, rows, ["required"]),
+        budget,
     )
 
 
@@ -260,13 +265,15 @@ def _unsuffixed_pairs(
     if conditions.is_empty:
         return rows, _sharing(forest, rows)
     of_providers = ("forbidden", "in_subtree", "forbidden_aggregates")
-    rows = filters.narrowed(forest, conditions, rows, of_providers)
-    rows = satisfying(forest.attributes, conditions.where, rows, budget)
-    local = filters.narrowed(forest, conditions, rows, ["in_tree"])
-    local = filters.rows_spanned_by(forest, conditions, local)
+    rows = filters.filter_by_fields(forest, conditions, rows, of_providers)
+    rows = filter_by_expressions(forest.attributes, conditions.where, rows, budget)
+    local = filters.filter_by_fields(forest, conditions, rows, ["in_tree"])
+    local = filters.filter_by_membership(forest, conditions, local)
     if conditions.in_tree:
         return local, rows[:0]
-    return local, filters.narrowed(forest, conditions, _sharing(forest, rows), ["member_of"])
+    return local, filters.filter_by_fields(
+        forest, conditions, _sharing(forest, rows), ["member_of"]
+    )
 
 
 def _sharing(forest: Forest, rows: Rows) -> Rows:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from treeclaim.forest.table.columns import shown
+from treeclaim.forest.table.columns import cap_count
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.request import (
     NO_GROUP,
@@ -138,7 +138,7 @@ def constraints_of(
 
 def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
     for name, amount in group.resources.items():
-        detail = {"resource_class": name, "requested": shown(amount)}
+        detail = {"resource_class": name, "requested": cap_count(amount)}
         parameter = f"resources{group.suffix}={name}:{amount}"
         yield Constraint(
             Reason.NO_INVENTORY, group.suffix, name, {"resource_class": name}, parameter
@@ -167,7 +167,7 @@ def _of_consumption(
     # A split amount has no such constraint: free capacity, consumption included, limits each part.
     for name, amount in group.resources.items():
         if name in consuming and (name not in can_split or group.suffix != NO_GROUP):
-            detail = {"resource_class": name, "amount": shown(amount)}
+            detail = {"resource_class": name, "amount": cap_count(amount)}
             text = f"the limit of what resources{group.suffix}={name}:{amount} consumes"
             yield Constraint(Reason.CONSUMED, group.suffix, name, detail, text)
 

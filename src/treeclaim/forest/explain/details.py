@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.matching_trees import MatchingTrees
-from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending, shown
+from treeclaim.forest.table.columns import NO_ROW, Rows, cap_count, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import CandidateRequest
 
@@ -55,8 +55,8 @@ def _detail_of_consumption(
         _, class_id, requested_units, free_there = nearest
         detail |= {
             "consumed_class": forest.catalogue.class_by_id[class_id].name,
-            "requested": shown(requested_units),
-            "free": shown(max(free_there, 0)),
+            "requested": cap_count(requested_units),
+            "free": cap_count(max(free_there, 0)),
         }
     return Reason.CONSUMED, detail
 

@@ -27,9 +27,15 @@ from treeclaim.forest.explain.matching_trees import (
     Judge,
     MatchingTrees,
 )
-from treeclaim.forest.table.columns import shown
+from treeclaim.forest.table.columns import cap_count
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held, add_held, free_holds, held_with_consumed, without
+from treeclaim.forest.table.held import (
+    Held,
+    add_held,
+    free_holds,
+    include_consumption,
+    subtract_held,
+)
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
@@ -105,13 +111,13 @@ def _unnamed_held(forest: Forest, request: CandidateRequest) -> Held | None:
     if everywhere is None:
         return None
     named_held = forest.held.of_holds(forest, request.from_holds)
-    return held_with_consumed(forest, add_held(everywhere, named_held, -1))
+    return include_consumption(forest, add_held(everywhere, named_held, -1))
 
 
 def _advice_on_holds(trees: MatchingTrees, unnamed_held: Held | None) -> Iterator[str]:
     """Yield a sentence if trees would match without the amounts of unnamed holds."""
     if unnamed_held:
-        count = int(trees.within(without(trees.forest, unnamed_held)).sum())
+        count = int(trees.within(subtract_held(trees.forest, unnamed_held)).sum())
         if count:
             yield f"Without what is held {_format_tree_count(count)} would match."
 
@@ -317,12 +323,12 @@ def _providers(
             free = columns.inventory(index).whole_capacity - int(columns.used.values[index])
             amounts = {
                 "resource_class": resource_class,
-                "requested": shown(amount_by_class[resource_class]),
-                "free": shown(max(free, 0)),
+                "requested": cap_count(amount_by_class[resource_class]),
+                "free": cap_count(max(free, 0)),
             }
             if unnamed_held is not None and lacks_room:
                 held = unnamed_held.get((int(forest.id.values[row]), class_id), 0)
-                amounts["held"] = shown(held)
+                amounts["held"] = cap_count(held)
             yield document | amounts | _attributes(forest, row, constraint)
         if constraint.attributes and not amount_by_class:
             # A constraint without amounts, such as one on the root, shows attributes alone.

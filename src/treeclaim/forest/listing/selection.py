@@ -52,11 +52,15 @@ def select_rows(forest: Forest, query: ProviderQuery) -> Rows:
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, even if no provider remains.
     """
-    rows = meeting(forest, query.conditions, _named_rows(forest, query.name, query.uuids))
+    rows = select_by_conditions(
+        forest, query.conditions, _named_rows(forest, query.name, query.uuids)
+    )
     return _with_room(forest, query.resources, rows)
 
 
-def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None = None) -> Rows:
+def select_by_conditions(
+    forest: Forest, conditions: ProviderConditions, among: Rows | None = None
+) -> Rows:
     """Return the rows of the providers that meet some conditions themselves, ascending.
 
     Args:
@@ -69,8 +73,8 @@ def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None =
     """
     names = conditions.forbidden.union(*conditions.required)
     filters.require_known_traits(forest, sorted(names))
-    rows = filters.in_named_trees(forest, conditions) if among is None else among
-    return filters.meeting(forest, conditions, rows)
+    rows = filters.find_rows_in_trees(forest, conditions) if among is None else among
+    return filters.filter_by_conditions(forest, conditions, rows)
 
 
 def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows:
@@ -153,19 +157,19 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
     named = _named_rows(forest, query.name, query.uuids)
     if named is not None and conditions.is_empty and not query.resources:
         return named
-    rows = filters.in_named_trees(forest, conditions)
+    rows = filters.find_rows_in_trees(forest, conditions)
     if conditions.in_tree and not len(rows):
         return _NOBODY
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
     if conditions.required:
-        rows = filters.narrowed(forest, conditions, rows, ["required"])
+        rows = filters.filter_by_fields(forest, conditions, rows, ["required"])
         if not len(rows):
             return _NOBODY
     filters.require_known_traits(forest, conditions.forbidden)
-    rows = filters.narrowed(forest, conditions, rows, ["forbidden", "member_of"])
+    rows = filters.filter_by_fields(forest, conditions, rows, ["forbidden", "member_of"])
     if conditions.member_of and not len(rows):
         return _NOBODY
-    rows = filters.narrowed(forest, conditions, rows, ["forbidden_aggregates"])
+    rows = filters.filter_by_fields(forest, conditions, rows, ["forbidden_aggregates"])
     rows = _with_room(forest, query.resources, rows)
     if named is not None:
         rows = rows[np.isin(rows, named)]

@@ -19,11 +19,11 @@ from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import (
     Integers,
     Rows,
-    ascending,
+    cap_count,
     expand_ranges,
+    require_ascending,
     search_ascending,
-    shown,
-    sums_by,
+    sum_by_part,
 )
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held, held_by_class
@@ -74,7 +74,7 @@ def groups_of(
         limit: The most groups to return.
         among: Only these aggregates; None for all.
     """
-    rows = ascending(rows)
+    rows = require_ascending(rows)
     if by is By.TREE:
         return _trees(forest, rows, int(after or 0), limit)
     if by is By.TRAIT:
@@ -149,10 +149,10 @@ def _page(
 ) -> GroupPage:
     """Return the first groups with a row, numbered from 0, given memberships in all groups."""
     present, number = np.unique(group, return_inverse=True)
-    shown = present[:limit].tolist()
-    end = int(search_ascending(number, len(shown)))
-    next_after = keys[shown[-1]] if len(present) > limit else None
-    return GroupPage([labels[each] for each in shown], number[:end], at[:end], next_after)
+    page = present[:limit].tolist()
+    end = int(search_ascending(number, len(page)))
+    next_after = keys[page[-1]] if len(present) > limit else None
+    return GroupPage([labels[each] for each in page], number[:end], at[:end], next_after)
 
 
 Units = npt.NDArray[np.int64]
@@ -243,10 +243,13 @@ class InventoryAmounts:
         largest = np.zeros(len(distinct_keys), dtype=np.int64)
         np.maximum.at(largest, key, self._summed["free"][which])
         sums = {
-            name: sums_by(key, units[which], len(counts)).tolist()
+            name: sum_by_part(key, units[which], len(counts)).tolist()
             for name, units in self._summed.items()
         }
-        sums |= {"largest_free": list(map(shown, largest.tolist())), "providers": counts.tolist()}
+        sums |= {
+            "largest_free": list(map(cap_count, largest.tolist())),
+            "providers": counts.tolist(),
+        }
         names = (*SUMS, "held")
         columns = zip(*(sums[name] for name in names), strict=True)
         for distinct_key, values in zip(distinct_keys.tolist(), columns, strict=True):

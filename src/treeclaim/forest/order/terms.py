@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.domains.filters import with_any_trait
+from treeclaim.forest.domains.filters import have_any_trait
 from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.candidate_table import (
     ONE,
@@ -241,7 +241,7 @@ class PreferredTerm(TermScorer):
         """Preferences with masks of the rows that have their trait."""
         for preference in preferences:
             options.problem.budget.check()
-            has_trait = with_any_trait(options.forest, (preference.trait,))
+            has_trait = have_any_trait(options.forest, (preference.trait,))
             self._has_trait.append((preference, has_trait))
 
     def exact(self, table: CandidateTable) -> Units:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.consumed import classes_with_consumed, times_together
+from treeclaim.forest.domains.consumed import count_joint_fits, include_consumed_classes
 from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
@@ -28,7 +28,7 @@ from treeclaim.forest.placing.tree_counts import (
 )
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.tree_kinds import TreeKinds, kinds_where_slow
-from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Trees, shown, sum_of
+from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Trees, cap_count, sum_capped
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds
 from treeclaim.model.errors import SearchGivenUpError
@@ -114,7 +114,7 @@ class CapacityCount:
     @property
     def fits(self) -> int:
         """Return the number of consumers that fit, as far as counted."""
-        return sum_of(self._counts[0]) if self._counts else 0
+        return sum_capped(self._counts[0]) if self._counts else 0
 
     @property
     def at_most(self) -> int | None:
@@ -124,7 +124,7 @@ class CapacityCount:
     @property
     def when_empty(self) -> int:
         """Return the number of consumers that fit without any allocations, as far as counted."""
-        return sum_of(self._counts[-1]) if self._counts else 0
+        return sum_capped(self._counts[-1]) if self._counts else 0
 
     @contextmanager
     def _until_end(self) -> Iterator[None]:
@@ -150,7 +150,7 @@ class CapacityCount:
         forest, request = self._forest, replace(self._request, limit=None)
         every = np.arange(len(forest.order.roots))
         if with_empty:
-            names = classes_with_consumed(forest, request.classes)
+            names = include_consumed_classes(forest, request.classes)
 
             def recount(numbers: Integers, trees: Trees) -> Integers:
                 numbers = numbers.copy()
@@ -167,14 +167,14 @@ class CapacityCount:
         else:
             numbers = self._count_in(forest, every)
         self._is_by_tree = True
-        self._bound = sum_of(numbers[1])
+        self._bound = sum_capped(numbers[1])
         self._counts = [numbers[0], numbers[-1] if with_empty else numbers[0]]
 
     def _count_and_bound(self, trees: Trees) -> Integers:
         """Return `fits`, `at_most` and `when_empty` of trees, int64, shape (3, trees)."""
         now = self._count_in(self._forest, trees)
         if len(trees) == now.shape[1]:
-            self._bound = sum_of(now[1])
+            self._bound = sum_capped(now[1])
         empty = self._count_in(self._forest.emptied(), trees)
         return np.stack([*now, empty[0]])[:, trees]
 
@@ -243,7 +243,7 @@ class CapacityCount:
             times = self._count_times(query.scratch, candidate)
             query.scratch.take([(row, name, times * n) for row, name, n in candidate.allocations])
             query.scratch.begin_conditions(candidate.allocations)
-            counts[number] = shown(int(counts[number]) + times)
+            counts[number] = cap_count(int(counts[number]) + times)
 
     def _count_times(self, scratch: Scratch, candidate: Candidate) -> int:
         """Return the number of consecutive consumers for which a candidate is the first."""
@@ -251,7 +251,7 @@ class CapacityCount:
         is_single = self._request.order is not None or self._request.can_split
         if is_single or scratch.heads_begun_by(candidate.allocations):
             return 1
-        return times_together(scratch.forest, candidate.allocations)
+        return count_joint_fits(scratch.forest, candidate.allocations)
 
     def list_domains(self, names: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """Count in each domain separately; return the domains with the most consumers first.
@@ -273,7 +273,7 @@ class CapacityCount:
         documents = []
         for domain in shown_domains.tolist():
             self._budget.check()
-            fits: dict[str, Any] = {"fits": shown(int(counts[domain]))}
+            fits: dict[str, Any] = {"fits": cap_count(int(counts[domain]))}
             if names:
                 documents.append({"uuid": names[domain], "name": None} | fits)
             else:

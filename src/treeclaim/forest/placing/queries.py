@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from treeclaim.forest.answer.body import shares_of
+from treeclaim.forest.answer.body import list_allocations
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
-from treeclaim.forest.domains.consumed import times_together
+from treeclaim.forest.domains.consumed import count_joint_fits
 from treeclaim.forest.order.drawing import Drawing, StagedTrees, without_exchanges
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.mixes.room import find_mix_requests
@@ -156,7 +156,7 @@ class Query:
         is_approximate: bool = False,
     ) -> Candidate:
         """Return the candidate of the rows that a search chose, and of the parts of divided amounts."""
-        allocations, served = shares_of(problem.plan, rows, parts)
+        allocations, served = list_allocations(problem.plan, rows, parts)
         providers = [row for row, _, _ in allocations]
         trees = (
             tuple(map(int, problem.order.tree[providers[:1]]))
@@ -276,8 +276,8 @@ class Query:
         # In canonical order, the first candidate stays the first while it fits.
         if not is_single and (chosen[0, 0] == NO_ROW or self._scoring is not None):
             return False
-        allocations, _ = shares_of(self._initial_problem.plan, chosen[0].tolist())
-        if times_together(self.forest, allocations):
+        allocations, _ = list_allocations(self._initial_problem.plan, chosen[0].tolist())
+        if count_joint_fits(self.forest, allocations):
             self._value[tree] = 0 if self._scoring is None else self._scoring.scores(chosen)[0]
             return True
         self._value[tree] = -np.inf

@@ -8,7 +8,14 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import no_trees
-from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, search_ascending, sums_by
+from treeclaim.forest.table.columns import (
+    Integers,
+    Mask,
+    Rows,
+    Trees,
+    search_ascending,
+    sum_by_part,
+)
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Rule
 from treeclaim.model.extension.planning import PlanRule
@@ -83,7 +90,7 @@ class Domains:
 
     def sums(self, by_tree: Integers) -> Integers:
         """Return the sum of the numbers of each domain's trees, at most `GREATEST`."""
-        return sums_by(self._domain, by_tree[self._tree], self.count)
+        return sum_by_part(self._domain, by_tree[self._tree], self.count)
 
     def in_order(self, domains: Collection[int]) -> list[int]:
         """Return the domains of one candidate in the order of `same_domain`."""

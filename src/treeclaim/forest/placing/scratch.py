@@ -5,7 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from treeclaim.forest.domains.consumed import Allocation, classes_with_consumed, with_consumed
+from treeclaim.forest.domains.consumed import (
+    Allocation,
+    include_consumed,
+    include_consumed_classes,
+)
 from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.followed import FEW_TREES_WRITTEN
 from treeclaim.forest.order.totals import ClassTotals, totals_of
@@ -57,7 +61,7 @@ class Scratch:
         """Take amounts; negative amounts are released."""
         self.moment += 1
         order, classes = self.forest.order, self.forest.catalogue.resource_classes
-        for row, name, amount in with_consumed(self.forest, allocations):
+        for row, name, amount in include_consumed(self.forest, allocations):
             class_id = classes[name].id
             columns = self._columns(class_id)
             index = columns.index_of(row)
@@ -175,7 +179,7 @@ class Scratch:
 
     def copy_used(self, names: Iterable[str]) -> None:
         """Copy the used amounts of some classes, and of all consumed classes."""
-        for name in classes_with_consumed(self.forest, names):
+        for name in include_consumed_classes(self.forest, names):
             class_id = self.forest.catalogue.resource_classes[name].id
             if class_id in self.forest.classes:
                 self._columns(class_id)

@@ -20,7 +20,15 @@ from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import GREATEST, NO_ROW, Integers, Mask, Rows, Trees, sums_by
+from treeclaim.forest.table.columns import (
+    GREATEST,
+    NO_ROW,
+    Integers,
+    Mask,
+    Rows,
+    Trees,
+    sum_by_part,
+)
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import CandidateRequest
 
@@ -61,7 +69,7 @@ def counts_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
         providers = problem.relations[0].pairs.provider[numbers]
         uses = _class_uses(forest, problem.plan, providers[:, None])
         times = _count_times(forest, uses, len(providers))
-        return sums_by(forest.order.tree[providers], times, len(counts)), matching[:0]
+        return sum_by_part(forest.order.tree[providers], times, len(counts)), matching[:0]
     is_single = np.logical_and.reduce(
         [_option_counts(relation)[matching] == 1 for relation in problem.relations]
     )

@@ -28,9 +28,9 @@ from treeclaim.forest.planning.consumers import (
     need_in,
 )
 from treeclaim.forest.planning.given import held_after
-from treeclaim.forest.table.columns import Mask, sum_of
+from treeclaim.forest.table.columns import Mask, sum_capped
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts, add_held, with_free
+from treeclaim.forest.table.held import HeldAmounts, add_held, free_amounts
 from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.planning import Failures
@@ -231,7 +231,7 @@ class _Trials:
         self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
     ) -> None:
         holds = [forest.held.by_hold.get(hold, {}) for hold in call.from_holds]
-        self._scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
+        self._scratch = Scratch(free_amounts(forest, holds, budget) if holds else forest)
         self.forest = self._scratch.forest
         self.rules: Mapping[str, Sequence[RuleState]] = {}
         self._barred = no_trees(forest)
@@ -338,7 +338,7 @@ class _Trials:
         with self._budget.scope():
             are_joined = not self._pool.query(request).are_apart
             bounds = bounds_by_tree(self.forest, request, self._budget, are_joined=are_joined)
-            return sum_of(bounds if are_joined else bounds[~self._barred])
+            return sum_capped(bounds if are_joined else bounds[~self._barred])
 
     def _free(self, name: str) -> int:
         """Return what is free of a class outside the barred trees."""
@@ -346,7 +346,7 @@ class _Trials:
         indices = columns.living()
         trees = self.forest.order.tree[columns.row.values[indices]]
         # An over-committed inventory takes nothing from the others.
-        return sum_of(np.maximum(columns.free.values[indices][~self._barred[trees]], 0))
+        return sum_capped(np.maximum(columns.free.values[indices][~self._barred[trees]], 0))
 
 
 def _least(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:

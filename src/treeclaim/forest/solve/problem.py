@@ -8,11 +8,11 @@ from functools import cached_property
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains import consumed
-from treeclaim.forest.domains.consumed import consume
+from treeclaim.forest.domains.consumed import is_any_consuming
 from treeclaim.forest.domains.filters import (
+    have_any_trait,
     require_known_names,
     values_by_row,
-    with_any_trait,
 )
 from treeclaim.forest.domains.relation import (
     Relation,
@@ -69,7 +69,7 @@ class Problem:
         ]
         split = zip(self.split_relations, self.plan.split, strict=True)
         return any(
-            consume(self.forest, relation.pairs, names)
+            is_any_consuming(self.forest, relation.pairs, names)
             for relation, names in [
                 *relation_names,
                 *((relation, [name]) for relation, name in split),
@@ -185,18 +185,18 @@ def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relati
 
 def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tuple[int, ...]:
     """Return `Rules.consuming`."""
-    if not consumed.are_any(forest) or not plan.request.sums_groups:
+    if not consumed.has_consumption(forest) or not plan.request.sums_groups:
         return ()
     strict = [[name for name in slot.resources if name not in slot.lenient] for slot in plan.slots]
     pairs = [relation.pairs for relation in relations]
     consuming = [
-        consumed.consume(forest, of_slot, names)
+        consumed.is_any_consuming(forest, of_slot, names)
         for of_slot, names in zip(pairs, strict, strict=True)
     ]
     consuming_slots = tuple(
         number
         for number, names in enumerate(strict)
-        if consumed.uses_any(forest, pairs[number], names)
+        if consumed.may_use_twice(forest, pairs[number], names)
     )
     return consuming_slots if len(consuming_slots) > 1 and any(consuming) else ()
 
@@ -212,7 +212,7 @@ def _rules(
     masks = []
     for names in () if plan.split else plan.required:
         budget.check()
-        masks.append(with_any_trait(forest, names))
+        masks.append(have_any_trait(forest, names))
     return Rules(
         steps=plan.steps,
         lists=plan.lists,

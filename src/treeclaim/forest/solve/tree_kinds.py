@@ -11,12 +11,12 @@ from hashlib import blake2b
 
 import numpy as np
 
-from treeclaim.forest.domains.consumed import are_any, classes_with_consumed
+from treeclaim.forest.domains.consumed import has_consumption, include_consumed_classes
 from treeclaim.forest.domains.filters import (
     armed_heads,
+    have_any_trait,
     likenesses_of_values,
     values_by_row,
-    with_any_trait,
 )
 from treeclaim.forest.feasibility.joint_feasibility import MANY_COMBINATIONS
 from treeclaim.forest.solve.problem import Problem
@@ -179,14 +179,14 @@ def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
         if problem.plan.split:
             # Traits of the unsuffixed group are checked after the split.
             for traits in problem.plan.required:
-                yield with_any_trait(forest, traits).astype(np.int64)
+                yield have_any_trait(forest, traits).astype(np.int64)
         yield from _of_order(problem)
 
 
 def _of_order(problem: Problem) -> Iterator[Integers]:
     forest, order = problem.forest, problem.plan.request.order
     for preference in () if order is None else order.preferences:
-        yield with_any_trait(forest, (preference.trait,)).astype(np.int64)
+        yield have_any_trait(forest, (preference.trait,)).astype(np.int64)
     for term in () if order is None else order.terms:
         if term.name in (TermName.MOST, TermName.LEAST):
             yield values_by_row(forest, term.arguments[0])
@@ -196,8 +196,8 @@ def _of_inventories(
     forest: Forest, names: Collection[str], columns: Sequence[str]
 ) -> Iterator[Integers]:
     """Yield columns of classes, and of the classes that these consume, by row."""
-    consuming = ("pattern",) if are_any(forest) else ()
-    for name in sorted(classes_with_consumed(forest, names)):
+    consuming = ("pattern",) if has_consumption(forest) else ()
+    for name in sorted(include_consumed_classes(forest, names)):
         inventories = forest.class_inventories(name)
         indices = inventories.living()
         rows = inventories.row.values[indices]

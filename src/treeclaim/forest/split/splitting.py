@@ -14,8 +14,8 @@ from itertools import islice
 
 import numpy as np
 
-from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.domains.filters import with_any_trait
+from treeclaim.forest.domains.consumed import count_joint_fits
+from treeclaim.forest.domains.filters import have_any_trait
 from treeclaim.forest.solve.combine import Repetitions, combined_under
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import all_anchors
@@ -49,7 +49,7 @@ class Splitter:
             SplitClass(problem, name, relation)
             for name, relation in zip(problem.plan.split, problem.split_relations, strict=True)
         ]
-        self._required = [with_any_trait(problem.forest, names) for names in problem.plan.required]
+        self._required = [have_any_trait(problem.forest, names) for names in problem.plan.required]
 
     def distinct(self) -> Iterator[SplitCandidate]:
         """Yield each candidate once; those of sharing providers alone repeat under several anchors."""
@@ -134,7 +134,8 @@ class Splitter:
         if not self._plan.request.sums_groups:
             # An explanation compares each class alone.
             return all(
-                times_together(forest, [each for each in allocations if each[1] == split.name]) > 0
+                count_joint_fits(forest, [each for each in allocations if each[1] == split.name])
+                > 0
                 for split in self._classes
             )
         allocations += [
@@ -143,7 +144,7 @@ class Splitter:
             for name, amount in slot.resources.items()
             if name not in slot.lenient
         ]
-        return times_together(forest, allocations) > 0
+        return count_joint_fits(forest, allocations) > 0
 
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         """Return whether `max_unit` admits the units that all groups use at each provider."""

@@ -14,7 +14,7 @@ from treeclaim.forest.table.columns import (
     Mask,
     RecentEntries,
     Rows,
-    ascending,
+    require_ascending,
     search_ascending,
 )
 from treeclaim.model.provider import AMOUNTS, MAXIMUM_INTEGER, Inventory, InventoryRecord
@@ -226,7 +226,7 @@ class ClassInventories:
         """Append the inventories of new ascending rows."""
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
-        ascending(self.row.values)
+        require_ascending(self.row.values)
         for name in AMOUNTS:
             getattr(self, name).extend([getattr(inventory, name) for inventory in inventories])
         self.used.extend([record.used for record in records])
@@ -237,7 +237,7 @@ class ClassInventories:
 
     def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Load the first inventories, of ascending rows, from columns."""
-        self.row.extend(ascending(rows))
+        self.row.extend(require_ascending(rows))
         for name in (*AMOUNTS, "used", "modified_at"):
             getattr(self, name).extend(getattr(columns, name)[which])
         self._consume_nothing(len(rows))
@@ -266,7 +266,7 @@ class ClassInventories:
         indices = search_ascending(source.row.values, source_rows)
         for name in _COPIED:
             getattr(self, name).extend(getattr(source, name).values[indices])
-        self.row.extend(ascending(rows))
+        self.row.extend(require_ascending(rows))
         if source is not self:
             self._note_limits(slice(len(self) - len(rows), None))
 

@@ -52,7 +52,7 @@ _MOST_CHECKED = 10_000
 """Leading numbers that each bisection checks; some arrays are bisected again and again."""
 
 
-def ascending(numbers: _Array) -> _Array:
+def require_ascending(numbers: _Array) -> _Array:
     """Return numbers that callers bisect or treat as ranges.
 
     Raises:
@@ -74,7 +74,7 @@ def search_ascending(
         ValueError: if `CHECKED` and the numbers do not ascend.
     """
     if CHECKED:
-        ascending(numbers[:_MOST_CHECKED])
+        require_ascending(numbers[:_MOST_CHECKED])
     return numbers.searchsorted(wanted, side=side)
 
 
@@ -196,7 +196,7 @@ GREATEST = 2**53 - 1
 """Greatest number that is shown (contract page 98, section 1); all JSON parsers read it exactly."""
 
 
-def sums_by(part: Integers, values: npt.NDArray[Any], parts: int) -> Integers:
+def sum_by_part(part: Integers, values: npt.NDArray[Any], parts: int) -> Integers:
     """Return the sum of the values of each part, at most `GREATEST`.
 
     Args:
@@ -210,11 +210,11 @@ def sums_by(part: Integers, values: npt.NDArray[Any], parts: int) -> Integers:
     return whole
 
 
-def sum_of(values: npt.NDArray[Any]) -> int:
-    """Return the sum of all values, as `sums_by` does."""
-    return int(sums_by(np.zeros(len(values), dtype=np.int64), values, 1)[0])
+def sum_capped(values: npt.NDArray[Any]) -> int:
+    """Return the sum of all values, as `sum_by_part` does."""
+    return int(sum_by_part(np.zeros(len(values), dtype=np.int64), values, 1)[0])
 
 
-def shown(count: int) -> int:
+def cap_count(count: int) -> int:
     """Return a count, at most `GREATEST`."""
     return min(count, GREATEST)

@@ -37,7 +37,12 @@ from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.forest.table.order import MOST_TREES_EDITED, Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ROWS_COPIED_TOGETHER, ProviderTable
 from treeclaim.forest.table.register import Register
-from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
+from treeclaim.forest.table.texts import (
+    InventoryView,
+    SummaryTexts,
+    make_serializable,
+    summary_fragment,
+)
 from treeclaim.forest.table.updates import InPlaceWriter, edit_order, rewrite_trees
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
 from treeclaim.model.parts import CONDITIONS, TRAITS
@@ -278,7 +283,7 @@ class Forest(ProviderTable):
         """Return capacity and usage of a row's inventories by class name, in order of class id."""
         return {
             self.catalogue.class_by_id[class_id].name: {
-                "capacity": writable(self.classes[class_id].whole_capacity(index)),
+                "capacity": make_serializable(self.classes[class_id].whole_capacity(index)),
                 "used": self.classes[class_id].used.values.item(index),
             }
             for class_id, index in self.inventory_indices(row)

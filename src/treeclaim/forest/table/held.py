@@ -91,10 +91,10 @@ def free_holds(
     if not request.from_holds:
         return forest, request
     parts = [forest.held.by_hold.get(name, {}) for name in request.from_holds]
-    return with_free(forest, parts, budget), replace(request, from_holds=())
+    return free_amounts(forest, parts, budget), replace(request, from_holds=())
 
 
-def with_free(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Forest":
+def free_amounts(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Forest":
     """Return a view in which held amounts, and the units that they consume, are free.
 
     Amounts at missing inventories are ignored.
@@ -103,10 +103,10 @@ def with_free(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Fo
     for part in parts:
         budget.check()
         held = add_held(held, amounts_by_id(forest, part))
-    return without(forest, held_with_consumed(forest, held))
+    return subtract_held(forest, include_consumption(forest, held))
 
 
-def held_with_consumed(forest: "Forest", held: Held) -> Held:
+def include_consumption(forest: "Forest", held: Held) -> Held:
     """Return held amounts together with the units that they consume (contract page 102, section 2)."""
     if not forest.holdings.patterns.are_any:
         return held
@@ -120,7 +120,7 @@ def held_with_consumed(forest: "Forest", held: Held) -> Held:
     return add_held(held, consumed_units)
 
 
-def without(forest: "Forest", held: Held) -> "Forest":
+def subtract_held(forest: "Forest", held: Held) -> "Forest":
     """Return a view in which held amounts are free; they must include the units that they consume."""
     classes = dict(forest.classes)
     for class_id, (rows, amounts) in held_by_class(forest, held).items():

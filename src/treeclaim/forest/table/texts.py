@@ -190,6 +190,6 @@ def summary_fragment(
     return b'"%s":%s' % (provider.uuid.encode(), orjson.dumps(entry))
 
 
-def writable(number: int) -> int | orjson.Fragment:
+def make_serializable(number: int) -> int | orjson.Fragment:
     """Return a number for orjson, which serializes 64 bits only; a capacity may have more."""
     return number if number.bit_length() < _ORJSON_BITS else orjson.Fragment(str(number))

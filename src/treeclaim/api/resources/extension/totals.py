@@ -22,12 +22,12 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
-from treeclaim.forest.listing.selection import meeting
+from treeclaim.forest.listing.selection import select_by_conditions
 from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmounts, groups_of
 from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import held_with_consumed
+from treeclaim.forest.table.held import include_consumption
 from treeclaim.model.changes import write_cursor
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, Mix
 from treeclaim.replica.planning import question_under
@@ -70,9 +70,9 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         cursor, groups = write_cursor(next(parts)), None
-        rows = meeting(forest, query.conditions)
+        rows = select_by_conditions(forest, query.conditions)
         require_known_classes(forest, query.resource_class)
-        held = held_with_consumed(forest, forest.held.everywhere or {})
+        held = include_consumption(forest, forest.held.everywhere or {})
         amounts = InventoryAmounts(forest, rows, held, query.resource_class or None)
         body: dict[str, Any] = {"totals": amounts.totals()}
         if query.by is not None:

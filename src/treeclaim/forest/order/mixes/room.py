@@ -23,7 +23,7 @@ from treeclaim.forest.order.mixes.tree_counter import (
 )
 from treeclaim.forest.order.totals import Floats, class_rows, totals_of
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, shown, sums_by
+from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, cap_count, sum_by_part
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
@@ -236,7 +236,7 @@ def stranded_by_group(
         sums = np.zeros(count, dtype=object)
         numbers, trees = _find_whole_trees(forest, name, group, rows, len(weighted))
         np.add.at(sums, numbers, weighted[trees].astype(object))
-        stranded[name] = [shown(amount // total_weight) for amount in sums.tolist()]
+        stranded[name] = [cap_count(amount // total_weight) for amount in sums.tolist()]
     return stranded
 
 
@@ -259,7 +259,7 @@ def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
     """Return the free units of a class in each tree; 0 in a tree with a sharing provider of the class."""
     indices, rows, trees = class_rows(forest, name)
     roots = len(forest.order.roots)
-    free = sums_by(trees, forest.class_inventories(name).free.values[indices], roots)
+    free = sum_by_part(trees, forest.class_inventories(name).free.values[indices], roots)
     free[trees[sharing[rows]]] = 0
     return free
 

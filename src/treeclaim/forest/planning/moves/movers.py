@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache, cached_property, partial
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.consumed import Allocation, with_consumed
+from treeclaim.forest.domains.consumed import Allocation, include_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave, sharing_rows
 from treeclaim.forest.placing.candidate import (
     Candidate,
@@ -260,7 +260,7 @@ class MoveSituation:
 
     def used_by(self, allocations: Iterable[Allocation]) -> dict[Cell, int]:
         """Return the units of allocations by cell, with the units that these consume (contract page 102, section 2)."""
-        return cells_of(with_consumed(self.forest, allocations))
+        return cells_of(include_consumed(self.forest, allocations))
 
 
 def free_of(forest: Forest, cell: Cell) -> int:

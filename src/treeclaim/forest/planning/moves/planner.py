@@ -28,7 +28,7 @@ from treeclaim.forest.planning.moves.integer_program import Solution, round_up
 from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveModel
 from treeclaim.forest.planning.moves.movers import MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import PlaceLister
-from treeclaim.forest.table.columns import GREATEST, Mask, shown
+from treeclaim.forest.table.columns import GREATEST, Mask, cap_count
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
     InvalidValueError,
@@ -283,7 +283,7 @@ class _Planner:
                 gain = (empty_trees * goal.empty_trees, fits)
         document = {
             "left": left,
-            "fits": None if fits is None else shown(fits),
+            "fits": None if fits is None else cap_count(fits),
             "empty_trees": empty_trees,
         }
         return GoalState(missing, fits or 0, gain, document, is_counted)
