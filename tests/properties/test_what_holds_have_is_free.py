@@ -68,7 +68,7 @@ def held_by(holds):
 def test_drawing_from_holds_equals_a_world_without_them(question):
     world, holds, draws = question
     plain = forest_of(with_used(world, holds.values()))
-    forest = plain.viewed(held=held_by(holds))
+    forest = plain.make_view(held=held_by(holds))
     limits, focus = CapacityLimits((), 10), Focus(3)
 
     def count(where, request):
@@ -114,7 +114,7 @@ def test_summaries_count_held_amounts_as_used(question):
     reference = Reference(written)
     for request, named in draws:
         drawing = replace(candidate_request(request), from_holds=named)
-        body = answered(forest_of(written).viewed(held=held_by(holds)), drawing)
+        body = answered(forest_of(written).make_view(held=held_by(holds)), drawing)
         for name, summary in FoundCandidates(written, body).summaries.items():
             (provider,) = [candidate for candidate in written.providers if candidate.name == name]
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
@@ -133,7 +133,7 @@ def test_placements_draw_from_holds_first_and_deplete_them(question):
         for at in range(2)
     ]
     expected = place_in_sequence(written, holds, draws)
-    forest = forest_of(written).viewed(held=held_by(holds))
+    forest = forest_of(written).make_view(held=held_by(holds))
     call = PlacingCall(tuple(placing_requests), (), partial=True)
     outcome = Placer(forest, call, {}, Budget()).place_all()
     placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]

@@ -103,7 +103,7 @@ class Follower:
             return holds.read(transaction)
 
         held = self._store.read(read)
-        return self.forest.viewed(held=held)
+        return self.forest.make_view(held=held)
 
     def picture(self) -> FollowedForest:
         """Return the Forest for forked processes, with the columns that every search needs."""
@@ -127,7 +127,7 @@ class Follower:
         """Apply the changes that `load` returns for the Forest's position; `load(None)` returns everything."""
         begin = perf_counter()
         changes = load(self._cursor)
-        if changes is not None and not self.forest.agrees_with(changes):
+        if changes is not None and not self.forest.is_consistent_with(changes):
             _LOG.debug(_DISAGREES)
             changes = load(None)
         if changes is not None and (changes.complete or changes.cursor != self.cursor):

@@ -156,7 +156,7 @@ class Question:
         """Return the question with its holds as a database part, which is read after the fork."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-            return self.work(forest.viewed(held=next(parts)), parts, budget)
+            return self.work(forest.make_view(held=next(parts)), parts, budget)
 
         def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
             yield self.holds.read(transaction)

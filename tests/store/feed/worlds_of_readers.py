@@ -72,7 +72,7 @@ class Reader:
         changes = self.store.changes(self.cursor)
         if changes is None:
             return False
-        assert self.forest.agrees_with(changes)
+        assert self.forest.is_consistent_with(changes)
         self.forest.apply(changes)
         self.cursor = changes.cursor
         return changes.complete

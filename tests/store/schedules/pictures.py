@@ -121,7 +121,7 @@ class Follower:
         """
         changes = store.changes(self._cursor)
         if changes is not None:
-            if self._forest.agrees_with(changes):
+            if self._forest.is_consistent_with(changes):
                 self._forest.apply(changes)
             else:
                 self._forest = Forest()

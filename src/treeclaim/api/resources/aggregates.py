@@ -62,7 +62,9 @@ def list_aggregates(call: Call) -> Answer:
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         return _make_document(
-            call, list(forest.linked(parts.AGGREGATES.name, row)), forest.provider(row).generation
+            call,
+            list(forest.links_of(parts.AGGREGATES.name, row)),
+            forest.provider(row).generation,
         )
 
 

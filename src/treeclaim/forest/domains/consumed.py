@@ -114,7 +114,7 @@ def _each_use(
         The positions of these inventories, the index of the use in their pattern, the use, the rows of
         the consumed inventories, and the free units of the consumed inventories.
     """
-    for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
+    for uses, which in forest.holdings.patterns.group_by_pattern(columns.pattern.values[indices]):
         rows = columns.row.values[indices[which]]
         for number, use in enumerate(uses):
             consumed_rows = rows + use.offset

@@ -62,7 +62,9 @@ class Domain:
         anchors: Integers = np.arange(len(self.starts) - 1).repeat(self.counts)
         return require_ascending(anchors * self.order.span + self.order.rank(self.positions))
 
-    def below(self, anchors: Integers, heads: Rows, *, are_own: bool) -> tuple[Integers, Integers]:
+    def options_below(
+        self, anchors: Integers, heads: Rows, *, are_own: bool
+    ) -> tuple[Integers, Integers]:
         """Return the range of each anchor's options in the subtree of a provider.
 
         Args:
@@ -111,7 +113,7 @@ class Domain:
         number_at[self.positions] = numbers
         return number_at if (number_at[self.positions] == numbers).all() else None
 
-    def entry_of(self, anchors: Integers, positions: Integers) -> Integers:
+    def find_options(self, anchors: Integers, positions: Integers) -> Integers:
         """Return the options of providers, -1 for providers that are none.
 
         Args:
@@ -128,7 +130,7 @@ class Domain:
         entry[~is_option] = -1
         return entry
 
-    def kept(self, options: Mask) -> "Domain":
+    def restrict(self, options: Mask) -> "Domain":
         """Return the domain with only some options; itself if these are all."""
         if options.all():
             return self

@@ -225,12 +225,12 @@ def drop_barred_rows(
     Rows with a condition in force, and their descendants, are excluded. So are rows whose inventories
     of some classes consume inventories of such rows.
     """
-    barring = forest.barring(conditions.tolerates)
-    if not barring:
+    in_force = forest.conditions_in_force(conditions.tolerates)
+    if not in_force:
         return rows
 
     barred = forest.cache.get(
-        ("barred", conditions.tolerates), lambda: _at_or_below(forest, barring)
+        ("barred", conditions.tolerates), lambda: _at_or_below(forest, in_force)
     )
     rows = rows[~barred[rows]]
     for name in classes:
@@ -243,8 +243,8 @@ def drop_barred_rows(
 
 def rows_to_leave(forest: Forest, tolerated: Collection[str] = ()) -> Mask:
     """Return which rows are at or below a condition `leave` in force that is not tolerated."""
-    barring = forest.barring(tolerated)
-    return _at_or_below(forest, [each for each in barring if each.effect is Effect.LEAVE])
+    in_force = forest.conditions_in_force(tolerated)
+    return _at_or_below(forest, [each for each in in_force if each.effect is Effect.LEAVE])
 
 
 def rows_armed_to_leave(forest: Forest) -> Mask:
@@ -261,7 +261,7 @@ def armed_heads(forest: Forest) -> Rows | None:
     """
     links = forest.links[CONDITIONS.name]
     armed = [each for each in links if each.on_use and not each.began]
-    if forest.overlooks_conditions or not armed:
+    if forest.ignores_conditions or not armed:
         return None
 
     def made() -> Rows:
@@ -296,4 +296,4 @@ def find_rows_with_classes(forest: Forest, classes: Collection[str]) -> Rows:
         return forest.living_rows
     first, *further_classes = classes
     columns = forest.class_inventories(first)
-    return filter_by_classes(forest, further_classes, columns.row.values[columns.living()])
+    return filter_by_classes(forest, further_classes, columns.row.values[columns.living_indices()])

@@ -40,7 +40,11 @@ class _Followed(Generic[_Value]):
         """Return the trees written since, by number; None if they are unknown or many."""
         trees: list[Trees] = []
         for columns, mark in zip(self.classes, self.marks, strict=True):
-            indices = None if columns.written is None else columns.written.since(mark)
+            indices = (
+                None
+                if columns.recent_writes is None
+                else columns.recent_writes.entries_since(mark)
+            )
             if indices is None:
                 return None
             trees.append(forest.order.tree[columns.row.values[np.array(indices, dtype=np.int64)]])
@@ -65,7 +69,7 @@ def follow(
         remake: Makes the value from an earlier one and the numbers of the trees written since.
     """
     columns = list(classes)
-    marks = [each.written.mark for each in columns if each.written is not None]
+    marks = [each.recent_writes.mark for each in columns if each.recent_writes is not None]
     if len(marks) < len(columns):
         return make()
     cached = cast("_Followed[_Value] | None", forest.cache.find(key))

@@ -80,7 +80,7 @@ def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None
 
     The former pairs must not be used afterwards, as their columns may be written in place.
     """
-    splices = forest.splices.since(pairs.moment)
+    splices = forest.splices.entries_since(pairs.moment)
     if splices is None or not pairs.is_local or len(pairs.sharing):
         return None
     for splice in splices:

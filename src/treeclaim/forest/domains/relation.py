@@ -121,7 +121,7 @@ def split_relation(
     columns, indices = forest.class_inventories(resource_class), pairs.indices[resource_class]
     if group.leniency.get(resource_class, STRICT).ignore_units:
         return Relation(pairs, columns.fits(indices, 1, Leniency(ignore_units=True)))
-    return Relation(pairs, columns.gives(indices, group.resources[resource_class]))
+    return Relation(pairs, columns.fits_part(indices, group.resources[resource_class]))
 
 
 def all_inventories(forest: Forest, resource_class: str, budget: Budget = UNBOUNDED) -> Pairs:
@@ -228,7 +228,7 @@ def _counting(
     tolerates = conditions.tolerates
     if not forest.has_conditions:
         tolerates = frozenset()
-    elif forest.overlooks_conditions or not gives:
+    elif forest.ignores_conditions or not gives:
         # A provider without new allocations is not subject to conditions.
         tolerates = None
     if tolerates == conditions.tolerates:
@@ -315,7 +315,7 @@ def _lent_keys(forest: Forest, lent: Rows) -> Rows:
     keys = [np.empty(0, dtype=np.int64)]
     ranks = order.rank(lent).tolist()
     for row, rank in zip(lent.tolist(), ranks, strict=True):
-        for aggregate in forest.linked(AGGREGATES.name, row):
+        for aggregate in forest.links_of(AGGREGATES.name, row):
             if aggregate not in trees_of:
                 trees_of[aggregate] = order.tree[forest.rows_in_aggregate(aggregate)]
             keys.append(trees_of[aggregate] * order.span + rank)

@@ -23,7 +23,9 @@ def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[st
         return frozenset()
     classes = {name: forest.class_inventories(name) for name in names}
     return frozenset(
-        name for name, columns in classes.items() if columns.pattern.values[columns.living()].any()
+        name
+        for name, columns in classes.items()
+        if columns.pattern.values[columns.living_indices()].any()
     )
 
 
@@ -64,7 +66,7 @@ def _detail_of_consumption(
 def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
     columns = forest.class_inventories(name)
     if tree is None:
-        return columns.row.values[columns.living()]
+        return columns.row.values[columns.living_indices()]
     root = forest.order.roots[tree]
     first, end = search_ascending(columns.row.values, [root, forest.end.values[root]])
     return columns.row.values[first:end]
@@ -142,7 +144,7 @@ def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Row
     has = np.zeros(forest.row_count, dtype=np.bool_)
     for name in classes:
         columns = forest.class_inventories(name)
-        having = columns.row.values[columns.living()]
+        having = columns.row.values[columns.living_indices()]
         has[having] = True
         for use, users in forest.uses_at(name, having):
             has[having[users] + use.offset] = True

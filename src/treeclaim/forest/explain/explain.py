@@ -82,7 +82,7 @@ def explain_request(
         consuming_classes(forest, request),
     )
     trees = MatchingTrees(forest, request, [*constraints, *rules], budget, judge)
-    empty = MatchingTrees(forest.emptied(), request, constraints, budget)
+    empty = MatchingTrees(forest.view_emptied(), request, constraints, budget)
     matching = trees.matching(trees.constraints)
     feasible = bool(matching.any())
     has_room = feasible or bool(trees.matching(constraints).any())
@@ -101,8 +101,8 @@ def explain_request(
 def _is_any_barred(forest: Forest, group: RequestGroup) -> bool:
     """Return whether any provider has a condition that a group does not tolerate."""
     links, alive = forest.links[CONDITIONS.name], forest.alive.values
-    barring = forest.barring(group.conditions.tolerates)
-    return any(len(links.rows(condition, alive)) for condition in barring)
+    in_force = forest.conditions_in_force(group.conditions.tolerates)
+    return any(len(links.rows(condition, alive)) for condition in in_force)
 
 
 def _unnamed_held(forest: Forest, request: CandidateRequest) -> Held | None:

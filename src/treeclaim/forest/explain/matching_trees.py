@@ -150,6 +150,6 @@ def _matching_roots(problem: Problem) -> Rows:
     matching = [
         tree
         for tree in all_anchors(problem).tolist()
-        if any(True for _ in splitter.of_anchors(np.array([tree])))
+        if any(True for _ in splitter.candidates_under(np.array([tree])))
     ]
     return problem.forest.order.roots[matching]

@@ -42,7 +42,7 @@ def narrow_by_values(
                 keys.append(_keys_with_room(constraint, members, narrowed, values[listed.name]))
         common = reduce(np.intersect1d, keys)
         kept = {
-            number: domain.kept(np.isin(of_options[number], common))
+            number: domain.restrict(np.isin(of_options[number], common))
             for number, domain in distinct.items()
         }
         for slot in listed.slots:
@@ -125,7 +125,7 @@ def heads_of(
     are_own = all(domain.is_local for domain in domains)
     inside = {}
     for number, domain in distinct.items():
-        first, end = domain.below(anchors, positions, are_own=are_own)
+        first, end = domain.options_below(anchors, positions, are_own=are_own)
         inside[number] = first, end
         viable &= end > first
     for constraint in joint_constraints:

@@ -86,7 +86,7 @@ def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows
     filters.require_known_classes(forest, resources)
     for name, amount in resources.items():
         columns = forest.class_inventories(name)
-        at, indices = columns.among(rows)
+        at, indices = columns.locate(rows)
         rows = rows[at][columns.fits(indices, amount)]
     return rows
 

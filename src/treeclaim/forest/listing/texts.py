@@ -99,9 +99,9 @@ class ListingTexts:
 
     def _find(self, forest: Forest, rows: Rows) -> tuple[list[tuple[bytes, ...]], list[int]]:
         """Return the texts of rows, and the positions of stale ones; drop all texts if names have changed."""
-        if forest.names_given != self._names_given:
+        if forest.rename_count != self._names_given:
             self._clear()
-            self._names_given = forest.names_given
+            self._names_given = forest.rename_count
         return self._texts.find(forest.handle.values[rows], forest.stamp.values[rows])
 
     def joined(self, forest: Forest, rows: Rows, include: Iterable[str]) -> bytes:
@@ -173,7 +173,7 @@ class ListingTexts:
         documents = _DOCUMENTS.get(part)
         texts = []
         for row in rows.tolist():
-            links = forest.linked(part.name, row)
+            links = forest.links_of(part.name, row)
             key = part.name, links
             text = self._shared.get(key)
             if text is None:

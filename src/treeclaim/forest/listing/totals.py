@@ -263,7 +263,7 @@ def _inventory_columns(
     inventories = []
     held_amounts = held_by_class(forest, held)
     for name, class_id, columns in _classes(forest, rows, classes):
-        at, indices = columns.among(rows)
+        at, indices = columns.locate(rows)
         if len(at):
             held_by_row = np.zeros(forest.row_count, dtype=np.int64)
             if class_id in held_amounts:

@@ -143,7 +143,7 @@ def _divide(splitter: Splitter, block: CandidateBlock) -> Iterator[tuple[Trees, 
     candidates = (
         (tree, candidate)
         for tree, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True)
-        for candidate in splitter.of_combination(tree, tuple(chosen))
+        for candidate in splitter.divide_combination(tree, tuple(chosen))
     )
     while batch := list(islice(candidates, _DIVISIONS)):
         trees = np.array([tree for tree, _ in batch], dtype=np.int64)

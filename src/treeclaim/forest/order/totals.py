@@ -70,7 +70,7 @@ def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Trees]:
 
     def compute() -> tuple[Rows, Rows, Trees]:
         columns = forest.class_inventories(name)
-        indices = columns.living()
+        indices = columns.living_indices()
         rows = columns.row.values[indices]
         return indices, rows, forest.order.tree[rows]
 

@@ -175,7 +175,7 @@ class CapacityCount:
         now = self._count_in(self._forest, trees)
         if len(trees) == now.shape[1]:
             self._bound = sum_capped(now[1])
-        empty = self._count_in(self._forest.emptied(), trees)
+        empty = self._count_in(self._forest.view_emptied(), trees)
         return np.stack([*now, empty[0]])[:, trees]
 
     def _count_in(self, forest: Forest, trees: Trees) -> Integers:
@@ -203,7 +203,7 @@ class CapacityCount:
             bounds_by_tree(self._forest, self._request, self._budget, are_joined=True)[0]
         )
         everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
-        for forest in [self._forest, *([self._forest.emptied()] if with_empty else [])]:
+        for forest in [self._forest, *([self._forest.view_emptied()] if with_empty else [])]:
             self._counts.append(np.zeros(1, dtype=np.int64))
             self._fill(forest, everywhere, self._counts[-1], 0)
 

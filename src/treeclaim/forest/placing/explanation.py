@@ -84,7 +84,7 @@ def _givers_by_anchor(problem: Problem) -> Iterator[tuple[int, list[int]]]:
     """Yield the anchor and the giving providers of each candidate, with repetitions under several anchors."""
     giving = list(problem.giving)
     if problem.plan.split:
-        for anchor, divided in Splitter(problem).of_anchors():
+        for anchor, divided in Splitter(problem).candidates_under():
             parts = [row for _, row, _ in divided.parts]
             yield anchor, [divided.chosen[slot] for slot in giving] + parts
         return

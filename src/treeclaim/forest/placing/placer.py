@@ -199,7 +199,7 @@ class Placer:
         strict = [rule for rule in rules if rule.concerns(number) and not rule.rule.soft]
         request = self.placing.requests[number]
         query = room.pool(request).query(request.alternatives[0])
-        forest = query.forest.viewed(held=room.held_without(request.from_holds))
+        forest = query.forest.make_view(held=room.held_without(request.from_holds))
         return forest, strict, self._eligible_domains(number, strict)
 
     def _rule_states(self, domain: int | None) -> list[RuleState]:

@@ -76,7 +76,7 @@ class Query:
         self.budget = budget
         self.nbytes = _BYTES_PER_QUERY + 3 * size_of(self.request)
         scratch.copy_used(request.classes)
-        self.forest = scratch.forest.without_units() if ignores_units else scratch.forest
+        self.forest = scratch.forest.view_without_units() if ignores_units else scratch.forest
         problem = self.relate()
         mixes = () if request.order is None else request.order.mixes
         self.plan = problem.plan

@@ -32,7 +32,7 @@ class Scratch:
     """
 
     def __init__(self, forest: Forest) -> None:
-        self.forest = forest.viewed(classes=dict(forest.classes))
+        self.forest = forest.make_view(classes=dict(forest.classes))
         self.moment = 0
         self.taken_at: Integers = np.zeros(len(forest.order.roots), dtype=np.int64)
         self.followed_at: Integers = np.zeros_like(self.taken_at)
@@ -127,7 +127,7 @@ class Scratch:
         for head, inventories in self._barred.items():
             self._mark(self.followed_at, head)
             for class_id, index in inventories:
-                self._columns(class_id).use_each(np.array([index]), np.array([0]))
+                self._columns(class_id).add_usage(np.array([index]), np.array([0]))
         self._barred.clear()
 
     def _mark(self, changed_at: Integers, row: int) -> None:
@@ -194,6 +194,6 @@ class Scratch:
         """Return the changeable columns of a class."""
         columns = self._written.get(class_id)
         if columns is None:
-            columns = self.forest.classes[class_id].changeable()
+            columns = self.forest.classes[class_id].copy_usage()
             self._written[class_id] = self.forest.classes[class_id] = columns
         return columns

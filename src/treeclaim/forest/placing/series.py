@@ -94,4 +94,4 @@ class Series:
 
 def _refreshed(forest: Forest) -> int:
     """Return a counter of changes of inventories beyond their used amounts."""
-    return sum(columns.refreshed for columns in forest.classes.values())
+    return sum(columns.overwrite_count for columns in forest.classes.values())

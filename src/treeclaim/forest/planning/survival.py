@@ -184,7 +184,7 @@ class _Survey:
 
     def _trials(self, failure: _Failure | None = None) -> "_Trials":
         """Return trials in the Forest, or in one where the trees of a domain are gone."""
-        forest = self._forest.without_trees(failure.gone) if failure else self._forest
+        forest = self._forest.view_without_trees(failure.gone) if failure else self._forest
         return _Trials(forest, self._consumers, self._call, self._budget)
 
     def _failure(self, domain: int) -> _Failure:
@@ -212,7 +212,7 @@ class _Survey:
                 lent = held.of_holds(trials.forest, self._call.from_holds)
                 held = HeldAmounts({}, add_held(held.everywhere, lent, -1))
             return explain_with_rules(
-                trials.forest.viewed(held=held),
+                trials.forest.make_view(held=held),
                 self._consumers[first].requests[0],
                 trials.rules.get(first, ()),
                 self._budget,
@@ -343,7 +343,7 @@ class _Trials:
     def _free(self, name: str) -> int:
         """Return what is free of a class outside the barred trees."""
         columns = self.forest.class_inventories(name)
-        indices = columns.living()
+        indices = columns.living_indices()
         trees = self.forest.order.tree[columns.row.values[indices]]
         # An over-committed inventory takes nothing from the others.
         return sum_capped(np.maximum(columns.free.values[indices][~self._barred[trees]], 0))

@@ -199,7 +199,7 @@ def _of_inventories(
     consuming = ("pattern",) if has_consumption(forest) else ()
     for name in sorted(include_consumed_classes(forest, names)):
         inventories = forest.class_inventories(name)
-        indices = inventories.living()
+        indices = inventories.living_indices()
         rows = inventories.row.values[indices]
         for column in (*columns, *consuming):
             yield _by_row(forest, rows, getattr(inventories, column).values[indices])

@@ -275,7 +275,7 @@ class SplitClass:
         least, most = self._bounds(giver, used_units)
         return least <= self.amount <= most and not self.amount % giver.step_size
 
-    def may_give(self, position: int, units: int) -> bool:
+    def admits_units(self, position: int, units: int) -> bool:
         """Return whether a provider's `max_unit` admits the units of all groups together."""
         index = self._columns.index_of(position)
         return self.is_any_amount or units <= int(self._columns.max_unit.values[index])

@@ -54,21 +54,23 @@ class Splitter:
     def distinct(self) -> Iterator[SplitCandidate]:
         """Yield each candidate once; those of sharing providers alone repeat under several anchors."""
         is_in_turn, repetitions = self._problem.options.breadth_first, Repetitions(self._problem)
-        for _, candidate in self._in_turn() if is_in_turn else self.of_anchors():
+        for _, candidate in self._in_turn() if is_in_turn else self.candidates_under():
             if repetitions.is_new(candidate.rows, candidate.key):
                 yield candidate
 
-    def of_anchors(self, anchors: Trees | None = None) -> Iterator[tuple[int, SplitCandidate]]:
+    def candidates_under(
+        self, anchors: Trees | None = None
+    ) -> Iterator[tuple[int, SplitCandidate]]:
         """Yield the number of the anchor and a candidate, for some anchors (numbers, ascending) or all."""
         for block in combined_under(self._problem, anchors):
             for anchor, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                for candidate in self.of_combination(anchor, tuple(chosen)):
+                for candidate in self.divide_combination(anchor, tuple(chosen)):
                     yield anchor, candidate
 
     def _in_turn(self) -> Iterator[tuple[int, SplitCandidate]]:
         """Yield one candidate of each anchor, again and again, until no anchor has more."""
         waiting = [
-            self.of_anchors(np.array([tree])) for tree in all_anchors(self._problem).tolist()
+            self.candidates_under(np.array([tree])) for tree in all_anchors(self._problem).tolist()
         ]
         while waiting:
             still = []
@@ -87,18 +89,18 @@ class Splitter:
         if self._required or self._problem.consumes or len(self._classes) != 1:
             return 0
         (split,) = self._classes
-        used_units = self.taken(split.name, chosen)
+        used_units = self.used_elsewhere(split.name, chosen)
         are_permitted = all(
-            split.may_give(position, split.amount + units)
+            split.admits_units(position, split.amount + units)
             for position, units in used_units.items()
         )
         sets = split.sets(anchor, used_units) if are_permitted else ()
         return sum(1 for _ in islice(sets, most + 1))
 
-    def of_combination(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
+    def divide_combination(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
         """Yield the divisions of a combination of the other slots, given by the rows of their providers."""
         choices = [
-            partial(split.divisions, anchor, self.taken(split.name, chosen))
+            partial(split.divisions, anchor, self.used_elsewhere(split.name, chosen))
             for split in self._classes
         ]
         if any(next(draw(), None) is None for draw in choices):
@@ -110,10 +112,10 @@ class Splitter:
                 for split, division in zip(self._classes, divisions, strict=True)
                 for position, units in division
             )
-            if self._may_be(chosen, parts):
+            if self._is_permitted(chosen, parts):
                 yield SplitCandidate(chosen, parts)
 
-    def taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
+    def used_elsewhere(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
         """Return the counted units of a class that other groups use, by row."""
         used_units: dict[int, int] = {}
         if not self._plan.request.sums_groups:
@@ -123,7 +125,7 @@ class Splitter:
                 used_units[position] = used_units.get(position, 0) + slot.resources[resource_class]
         return used_units
 
-    def _may_be(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
+    def _is_permitted(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         """Return whether the whole candidate permits a division."""
         if not (self._has_traits(chosen, parts) and self._has_units(chosen, parts)):
             return False
@@ -149,9 +151,9 @@ class Splitter:
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         """Return whether `max_unit` admits the units that all groups use at each provider."""
         for split in self._classes:
-            used_units = self.taken(split.name, chosen)
+            used_units = self.used_elsewhere(split.name, chosen)
             if used_units and not all(
-                split.may_give(position, units + used_units.get(position, 0))
+                split.admits_units(position, units + used_units.get(position, 0))
                 for name, position, units in parts
                 if name == split.name
             ):

@@ -141,7 +141,9 @@ class AttributeColumns:
                 np.array([self._number(value) for _, value in entries], dtype=np.int64),
             )
 
-    def gather(self, name: str, rows: Rows, source: "AttributeColumns", source_rows: Rows) -> None:
+    def append_copies(
+        self, name: str, rows: Rows, source: "AttributeColumns", source_rows: Rows
+    ) -> None:
         """Append copies of an attribute of rows of a source.
 
         Args:
@@ -158,7 +160,7 @@ class AttributeColumns:
             values[is_text] = np.array(mine, dtype=np.int64)[nth]
         self._grow(name, rows, kinds, values)
 
-    def begin_with(self, columns: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:
+    def load(self, columns: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:
         """Load the attributes of all rows into empty columns; return the names of each row.
 
         Attributes of providers without a row are skipped.

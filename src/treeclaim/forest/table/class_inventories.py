@@ -51,7 +51,7 @@ class UnitLimits:
         self._least_max = MAXIMUM_INTEGER
         self._step = 1
 
-    def note(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
+    def tighten(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
         """Tighten the limits by those of at least one inventory."""
         self._greatest_min = max(self._greatest_min, int(least.max()))
         self._least_max = min(self._least_max, int(most.min()))
@@ -85,14 +85,14 @@ class ClassInventories:
         "max_unit",
         "min_unit",
         "modified_at",
+        "overwrite_count",
         "pattern",
-        "refreshed",
+        "recent_writes",
         "reserved",
         "row",
         "step_size",
         "total",
         "used",
-        "written",
     )
 
     def __init__(self) -> None:
@@ -108,9 +108,9 @@ class ClassInventories:
         self.modified_at = Column(np.float64)
         self.consumed = Column(np.int64)
         self.pattern = Column(np.int32)
-        self.written: RecentEntries[int] | None = RecentEntries(MOST_WRITES_KNOWN)
+        self.recent_writes: RecentEntries[int] | None = RecentEntries(MOST_WRITES_KNOWN)
         """Indices of recent writes; None for a copy, which nobody follows."""
-        self.refreshed = 0
+        self.overwrite_count = 0
         """Number of writes that may have changed more than the used amount."""
         self._limits = UnitLimits()
 
@@ -173,7 +173,7 @@ class ClassInventories:
             admits &= min(amount, MAXIMUM_INTEGER) % self.step_size.values[indices] == 0
         return admits
 
-    def gives(self, indices: Indices, amount: int) -> Mask:
+    def fits_part(self, indices: Indices, amount: int) -> Mask:
         """Return which inventories can give a part of an amount, from 1 to all of it."""
         step = self.step_size.values[indices].astype(np.int64)
         least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
@@ -182,7 +182,7 @@ class ClassInventories:
         gives: Mask = np.minimum(most, min(amount, MAXIMUM_INTEGER)) // step * step >= least
         return gives
 
-    def living(self) -> Rows:
+    def living_indices(self) -> Rows:
         """Return the indices of the inventories of living rows, ascending, int64."""
         indices: Rows = np.flatnonzero(self.free.values != NEVER_FREE)
         return indices
@@ -200,7 +200,7 @@ class ClassInventories:
         has[has] = self.row.values[indices[has]] == rows[has]
         return has, indices[has]
 
-    def among(self, rows: Rows) -> tuple[Rows, Rows]:
+    def locate(self, rows: Rows) -> tuple[Rows, Rows]:
         """Return the positions of ascending rows that have an inventory, and the inventories' indices.
 
         The time grows with the shorter of the two lists.
@@ -235,7 +235,7 @@ class ClassInventories:
         self._consume_nothing(len(records))
         self._note_limits(slice(len(self) - len(rows), None))
 
-    def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
+    def load(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Load the first inventories, of ascending rows, from columns."""
         self.row.extend(require_ascending(rows))
         for name in (*AMOUNTS, "used", "modified_at"):
@@ -245,7 +245,7 @@ class ClassInventories:
         self._note_limits(slice(None))
 
     def _note_limits(self, indices: slice) -> None:
-        self._limits.note(
+        self._limits.tighten(
             self.min_unit.values[indices],
             self.max_unit.values[indices],
             self.step_size.values[indices],
@@ -255,7 +255,7 @@ class ClassInventories:
         self.consumed.extend(np.zeros(count, dtype=np.int64))
         self.pattern.extend(np.zeros(count, dtype=np.int32))
 
-    def gather(self, rows: Rows, source: "ClassInventories", source_rows: Rows) -> None:
+    def append_copies(self, rows: Rows, source: "ClassInventories", source_rows: Rows) -> None:
         """Append copies of the inventories of a source's rows, which all have one.
 
         Args:
@@ -275,7 +275,7 @@ class ClassInventories:
         for name in ("row", *_COPIED):
             getattr(self, name).make_room(count)
 
-    def refresh(self, index: int, record: InventoryRecord) -> None:
+    def overwrite(self, index: int, record: InventoryRecord) -> None:
         """Overwrite the amounts of an inventory."""
         inventory = record.inventory
         for name in AMOUNTS:
@@ -284,11 +284,11 @@ class ClassInventories:
         self.free.values[index] = self._free(slice(index, index + 1))[0]
         self.modified_at.values[index] = record.modified_at
         self._note_limits(slice(index, index + 1))
-        self.refreshed += 1
-        if self.written is not None:
-            self.written.note([index])
+        self.overwrite_count += 1
+        if self.recent_writes is not None:
+            self.recent_writes.append([index])
 
-    def use_each(self, indices: Rows, amounts: Integers) -> None:
+    def add_usage(self, indices: Rows, amounts: Integers) -> None:
         """Add units to the usage of inventories.
 
         Args:
@@ -297,8 +297,8 @@ class ClassInventories:
         """
         self.used.values[indices] += amounts
         self.free.values[indices] = self._free(indices)
-        if self.written is not None:
-            self.written.note(indices.tolist())
+        if self.recent_writes is not None:
+            self.recent_writes.append(indices.tolist())
 
     def capacity(self, indices: Indices) -> Integers:
         """Return truncated capacities, which are meaningless for dead rows."""
@@ -313,35 +313,35 @@ class ClassInventories:
         free: Integers = np.maximum(self.capacity(indices) - used, NEVER_FREE + 1)
         return free
 
-    def bury(self, rows: Rows) -> None:
+    def mark_dead(self, rows: Rows) -> None:
         """Mark the inventories of these rows as dead: nothing fits there any more."""
         self.free.values[self.indices_of(rows)[1]] = NEVER_FREE
 
-    def copied(self) -> "ClassInventories":
+    def copy_shallowly(self) -> "ClassInventories":
         """Return a shallow copy, whose columns must be replaced before they are written."""
         columns = copy.copy(self)
-        columns.written = None
+        columns.recent_writes = None
         return columns
 
-    def changeable(self) -> "ClassInventories":
+    def copy_usage(self) -> "ClassInventories":
         """Return a copy in which used and free units may be written."""
-        columns = self.copied()
+        columns = self.copy_shallowly()
         columns.used = Column.of(self.used.values)
         columns.free = Column.of(self.free.values)
         return columns
 
-    def without_units(self) -> "ClassInventories":
+    def without_unit_limits(self) -> "ClassInventories":
         """Return a copy in which any free amount is admitted."""
-        columns = self.copied()
+        columns = self.copy_shallowly()
         ones = np.ones(len(self), dtype=np.int32)
         columns.min_unit = columns.step_size = Column.of(ones)
         columns.max_unit = Column.of(ones * MAXIMUM_INTEGER)
         columns._limits = UnitLimits()  # noqa: SLF001 - of this class
         return columns
 
-    def emptied(self) -> "ClassInventories":
+    def without_usage(self) -> "ClassInventories":
         """Return a copy in which nothing is allocated."""
-        columns = self.copied()
+        columns = self.copy_shallowly()
         is_dead = self.free.values == NEVER_FREE
         columns.free = Column.of(np.where(is_dead, NEVER_FREE, self.capacity(slice(None))))
         columns.used = Column.of(np.zeros(len(self), dtype=np.int64))

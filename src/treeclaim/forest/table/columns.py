@@ -174,17 +174,17 @@ class RecentEntries(Generic[_Change]):
         self.mark = 0
         self._changes: deque[_Change] = deque(maxlen=most)
 
-    def note(self, changes: Sequence[_Change]) -> None:
+    def append(self, changes: Sequence[_Change]) -> None:
         """Append changes."""
         self.mark += len(changes)
         self._changes.extend(changes)
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Record a change that readers cannot follow."""
         self.mark += 1
         self._changes.clear()
 
-    def since(self, mark: int) -> Sequence[_Change] | None:
+    def entries_since(self, mark: int) -> Sequence[_Change] | None:
         """Return the changes since a mark, in order; None if they are no longer recorded."""
         count = self.mark - mark
         if not 0 <= count <= len(self._changes):

@@ -37,7 +37,7 @@ class Compaction:
             living: The number of its living rows.
         """
         self.table = ProviderTable()
-        self.table.begin_beside(source, living)
+        self.table.prepare_replacement(source, living)
         self._source = source
         self._copied = Column(np.int64)
         self._copied.make_room(2 * living)
@@ -69,7 +69,7 @@ class Compaction:
             root=search_ascending(self.copied, roots),
             end=self._source.end.values[rows] - rows + first + np.arange(len(rows)),
         )
-        self.table.gather(self._source, rows, places)
+        self.table.append_copies(self._source, rows, places)
         # Rows of this step may have changed after a former step copied their root.
         self.table.tree_stamp.values[places.root] = self._source.tree_stamp.values[roots]
 
@@ -93,9 +93,9 @@ class Compaction:
         is_copied[is_copied] = self.copied[at[is_copied]] == rows[is_copied]
         return at[is_copied].tolist(), rows[is_copied].tolist()
 
-    def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
-        """Mark the copies of rows as dead; see `ProviderTable.bury`."""
-        self.table.bury(np.array(self.copied_among(rows)[0], dtype=np.int64), class_ids)
+    def mark_dead(self, rows: Rows, class_ids: Iterable[int]) -> None:
+        """Mark the copies of rows as dead; see `ProviderTable.mark_dead`."""
+        self.table.mark_dead(np.array(self.copied_among(rows)[0], dtype=np.int64), class_ids)
 
 
 def is_too_large(table: ProviderTable, living: int) -> bool:

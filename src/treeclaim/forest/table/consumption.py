@@ -69,7 +69,7 @@ class Patterns:
         """Return a pattern by its number."""
         return self._uses[number]
 
-    def among(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
+    def group_by_pattern(self, numbers: Integers) -> Iterator[tuple[Uses, Integers]]:
         """Yield each consuming pattern that occurs in some numbers, and its positions there."""
         for number in np.flatnonzero(np.bincount(numbers)).tolist():
             if number:
@@ -169,7 +169,7 @@ def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
     for columns in list(classes.values()):
         start = int(search_ascending(columns.row.values, first))
         indices = np.arange(start, len(columns))
-        for uses, places in patterns.among(columns.pattern.values[indices]):
+        for uses, places in patterns.group_by_pattern(columns.pattern.values[indices]):
             which = indices[places]
             which = which[columns.used.values[which] != 0]
             for use in uses:
@@ -191,7 +191,7 @@ def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int6
     sums: Integers = np.zeros(len(once), dtype=np.int64)
     np.add.at(sums, at, amounts[has])
     columns.consumed.values[once] += sums
-    columns.use_each(once, sums)
+    columns.add_usage(once, sums)
 
 
 def forget_consumed(classes: Classes, first: int) -> None:
@@ -201,5 +201,5 @@ def forget_consumed(classes: Classes, first: int) -> None:
         columns.pattern.values[start:] = 0
         indices = start + np.flatnonzero(columns.consumed.values[start:])
         if len(indices):
-            columns.use_each(indices, -columns.consumed.values[indices])
+            columns.add_usage(indices, -columns.consumed.values[indices])
             columns.consumed.values[indices] = 0

@@ -70,19 +70,19 @@ class Forest(ProviderTable):
             tree, and their classes, traits and aggregates.
         pairs: Pairs of anchor and provider (`domains/relation.py`), which follow splices of single trees.
         held: Held amounts, in a copy for a request that needs them.
-        overlooks_conditions: Whether conditions are ignored, as for the room of an unallocated cloud.
-        overlooks_units: Whether units of inventories are ignored; see `without_units`.
+        ignores_conditions: Whether conditions are ignored, as for the room of an unallocated cloud.
+        ignores_units: Whether units of inventories are ignored; see `view_without_units`.
         splices: Recent changes of the shape; cleared by a change that cannot be followed, or that
             renumbers rows.
-        names_given: Number of times that traits or classes were renamed, or their ids reassigned.
+        rename_count: Number of times that traits or classes were renamed, or their ids reassigned.
     """
 
     def __init__(self) -> None:
         self.catalogue = Catalogue.of((), ())
         self.held = NOTHING_HELD
-        self.overlooks_conditions = False
-        self.overlooks_units = False
-        self.names_given = 0
+        self.ignores_conditions = False
+        self.ignores_units = False
+        self.rename_count = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -105,7 +105,7 @@ class Forest(ProviderTable):
 
     # -- keeping up with the store ---------------------------------------------------------
 
-    def agrees_with(self, changes: Changes) -> bool:
+    def is_consistent_with(self, changes: Changes) -> bool:
         """Return whether changes of usage lead to the generations that they record.
 
         Otherwise something was written beside the feed, and the Forest must be loaded again.
@@ -126,8 +126,8 @@ class Forest(ProviderTable):
         if changes.whole is not None:
             self._begin_with(changes.whole)
         writer = InPlaceWriter(self, self._register, self._compaction)
-        reshaped = writer.refresh_each(changes.records)
-        writer.count_usage(changes.usage)
+        reshaped = writer.write_records(changes.records)
+        writer.write_usage(changes.usage)
         removed = {
             provider_id for provider_id in changes.removed if provider_id in self._register.by_id
         }
@@ -141,16 +141,16 @@ class Forest(ProviderTable):
         if _has_renamed(before.trait_by_id, catalogue.trait_by_id) or _has_renamed(
             before.class_by_id, catalogue.class_by_id
         ):
-            self.names_given += 1
+            self.rename_count += 1
             self.summaries.forget_all()
             self.cache.clear()
             self.pairs.clear()
 
     def _begin_with(self, whole: WholeInventory) -> None:
-        self.begin_with(whole)
+        self.load(whole)
         self._count = self.row_count
-        self._register.begin_with_all()
-        self.splices.forget()
+        self._register.load_all()
+        self.splices.invalidate()
         self._forget_shape()
 
     # -- changes of the shape --------------------------------------------------------------
@@ -158,13 +158,13 @@ class Forest(ProviderTable):
     def _rewrite_trees(self, reshaped: Mapping[int, ProviderRecord], removed: set[int]) -> None:
         trees = rewrite_trees(self, self._register, reshaped, removed)
         if self._compaction is not None:
-            self._compaction.bury(trees.rows, trees.class_ids)
+            self._compaction.mark_dead(trees.rows, trees.class_ids)
         self._count += trees.added_count
         order, self._order = self._order, None
         self._order, splices = edit_order(order, self, trees)
-        self.splices.note(splices)
+        self.splices.append(splices)
         if self._order is None:
-            self.splices.forget()
+            self.splices.invalidate()
         self._forget_shape()
 
     def _forget_shape(self) -> None:
@@ -200,10 +200,10 @@ class Forest(ProviderTable):
 
     def _take(self, compaction: Compaction) -> None:
         self._compaction = None
-        self.become(compaction.table)
-        self._register.place(self.living_rows)
+        self.adopt(compaction.table)
+        self._register.set_rows(self.living_rows)
         self._order = None
-        self.splices.forget()
+        self.splices.invalidate()
         self.pairs.clear()
         self._forget_shape()
 
@@ -261,7 +261,9 @@ class Forest(ProviderTable):
             return
         columns = self.class_inventories(name)
         has, indices = columns.indices_of(rows)
-        for uses, which in self.holdings.patterns.among(columns.pattern.values[indices]):
+        for uses, which in self.holdings.patterns.group_by_pattern(
+            columns.pattern.values[indices]
+        ):
             users = np.flatnonzero(has)[which]
             yield from ((use, users) for use in uses)
 
@@ -301,19 +303,19 @@ class Forest(ProviderTable):
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""
         rank = self.catalogue.trait_rank
-        ordered = sorted(self.linked(TRAITS.name, row), key=lambda trait_id: rank[trait_id])
+        ordered = sorted(self.links_of(TRAITS.name, row), key=lambda trait_id: rank[trait_id])
         return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
 
     def conditions(self, row: int) -> tuple[Condition, ...]:
         """Return a row's conditions in order of their keys."""
-        return self.linked(CONDITIONS.name, row)
+        return self.links_of(CONDITIONS.name, row)
 
     @property
     def has_conditions(self) -> bool:
         """Return whether any provider ever had a condition."""
         return not self.links[CONDITIONS.name].is_empty
 
-    def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
+    def conditions_in_force(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
         """Return the conditions in force for consumers that tolerate these keys; None tolerates all.
 
         The result may include conditions that no provider has any more.
@@ -336,27 +338,29 @@ class Forest(ProviderTable):
 
     # -- views -----------------------------------------------------------------------------
 
-    def viewed(self, **attributes: Any) -> "Forest":
+    def make_view(self, **attributes: Any) -> "Forest":
         """Return a view with other attributes, valid until the next change of the Forest."""
         self.prepare()
         view = copy.copy(self)
         vars(view).update(attributes)
         return view
 
-    def emptied(self) -> "Forest":
+    def view_emptied(self) -> "Forest":
         """Return a view in which nothing is allocated, and no condition counts (contract page 102, section 3)."""
-        classes = {number: columns.emptied() for number, columns in self.classes.items()}
-        return self.viewed(overlooks_conditions=True, classes=classes)
+        classes = {number: columns.without_usage() for number, columns in self.classes.items()}
+        return self.make_view(ignores_conditions=True, classes=classes)
 
-    def without_units(self) -> "Forest":
+    def view_without_units(self) -> "Forest":
         """Return a view in which inventories give any free amount.
 
         The view shares the columns of used and free units.
         """
-        classes = {number: columns.without_units() for number, columns in self.classes.items()}
-        return self.viewed(overlooks_units=True, classes=classes)
+        classes = {
+            number: columns.without_unit_limits() for number, columns in self.classes.items()
+        }
+        return self.make_view(ignores_units=True, classes=classes)
 
-    def without_trees(self, trees: Mask) -> "Forest":
+    def view_without_trees(self, trees: Mask) -> "Forest":
         """Return a view without some trees, given a truth value for each tree."""
         roots = self.order.roots[trees]
         rows = expand_ranges(roots, self.end.values[roots] - roots)
@@ -371,9 +375,9 @@ class Forest(ProviderTable):
         self._count -= len(rows)
         self.alive = Column.of(self.alive.values)
         self.alive.values[rows] = False
-        self.classes = {number: columns.changeable() for number, columns in self.classes.items()}
+        self.classes = {number: columns.copy_usage() for number, columns in self.classes.items()}
         for columns in self.classes.values():
-            columns.bury(rows)
+            columns.mark_dead(rows)
 
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""

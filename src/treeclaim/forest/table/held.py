@@ -124,7 +124,7 @@ def subtract_held(forest: "Forest", held: Held) -> "Forest":
     """Return a view in which held amounts are free; they must include the units that they consume."""
     classes = dict(forest.classes)
     for class_id, (rows, amounts) in held_by_class(forest, held).items():
-        columns = classes[class_id] = forest.classes[class_id].changeable()
+        columns = classes[class_id] = forest.classes[class_id].copy_usage()
         has, indices = columns.indices_of(rows)
-        columns.use_each(indices, -amounts[has])
-    return forest.viewed(classes=classes)
+        columns.add_usage(indices, -amounts[has])
+    return forest.make_view(classes=classes)

@@ -108,7 +108,7 @@ class Memberships(Generic[_Group]):
                 self._rows[group] = Column(np.int64)
             self._rows[group].extend(rows)
 
-    def begin_with(self, links: Links, layout: Layout) -> list[tuple[_Group, ...]]:
+    def load(self, links: Links, layout: Layout) -> list[tuple[_Group, ...]]:
         """Load the groups of all rows into empty lists; return them, ascending for each row.
 
         Links of providers without a row are skipped. Groups are numbered in their order, so that tuples of

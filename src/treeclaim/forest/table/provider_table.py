@@ -111,7 +111,7 @@ class ProviderTable:
         """Return the number of rows, dead ones included."""
         return len(self.id)
 
-    def linked(self, part: str, row: int) -> tuple[Any, ...]:
+    def links_of(self, part: str, row: int) -> tuple[Any, ...]:
         """Return the ascending entries of a row in a part; see `Holdings.lists`."""
         return self.holdings.lists[part][int(self.handle.values[row])]
 
@@ -119,7 +119,7 @@ class ProviderTable:
         """Return the class id and the index of each inventory of a row, in order of class id."""
         return [
             (class_id, self.classes[class_id].index_of(row))
-            for class_id in self.linked(INVENTORIES.name, row)
+            for class_id in self.links_of(INVENTORIES.name, row)
         ]
 
     def has_shape_of(self, row: int, attributes: Attributes, record: ProviderRecord) -> bool:
@@ -131,9 +131,9 @@ class ProviderTable:
             self.uuid_of(row) == record.uuid
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
-            and all(self.linked(name, row) == record.links.get(name, ()) for name in self.links)
+            and all(self.links_of(name, row) == record.links.get(name, ()) for name in self.links)
             and are_same_attributes(attributes, record.attributes)
-            and self.linked(INVENTORIES.name, row)
+            and self.links_of(INVENTORIES.name, row)
             == tuple(inventory.class_id for inventory in record.inventories)
             and self._consumes_as(row, record)
         )
@@ -228,12 +228,12 @@ class ProviderTable:
                 for class_id, index in self.inventory_indices(row)
                 for columns in (self.classes[class_id],)
             ),
-            links={name: self.linked(name, row) for name in self.links},
+            links={name: self.links_of(name, row) for name in self.links},
             attributes=self.attributes_of(row),
         )
 
-    def put(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> range:
-        """Append the contents of records as dead rows, to be copied by `gather`; return these rows.
+    def append_records(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> range:
+        """Append the contents of records as dead rows, to be copied by `append_copies`; return these rows.
 
         Their places in trees are not set.
         """
@@ -258,7 +258,7 @@ class ProviderTable:
         self.attributes.append(rows.start, [record.attributes for record in records])
         return rows
 
-    def gather(self, source: "ProviderTable", rows: Rows, places: RowPlaces) -> range:
+    def append_copies(self, source: "ProviderTable", rows: Rows, places: RowPlaces) -> range:
         """Append copies of rows of a table, which may be this one; return the new rows."""
         new = range(self.row_count, self.row_count + len(rows))
         for name in _COPIED:
@@ -277,14 +277,16 @@ class ProviderTable:
             if class_id not in self.classes:
                 self.classes[class_id] = ClassInventories()
                 self.classes[class_id].make_room(2 * len(columns))
-            self.classes[class_id].gather(of_class, columns, rows[of_class - new.start])
+            self.classes[class_id].append_copies(of_class, columns, rows[of_class - new.start])
         for name, links in self.links.items():
             links.append(new.start, lists[name])
         for attribute, having in rows_by_group(new.start, lists[ATTRIBUTES.name]).items():
-            self.attributes.gather(attribute, having, source.attributes, rows[having - new.start])
+            self.attributes.append_copies(
+                attribute, having, source.attributes, rows[having - new.start]
+            )
         return new
 
-    def begin_with(self, whole: WholeInventory) -> Layout:
+    def load(self, whole: WholeInventory) -> Layout:
         """Load a whole inventory into an empty table; return the layout of its rows."""
         layout = lay_out(whole.id, whole.parent_id)
         provider, count = layout.provider, len(layout.provider)
@@ -302,8 +304,8 @@ class ProviderTable:
         self.holdings.names = [whole.name[at] for at in provider.tolist()]
         self._begin_with_inventories(whole, layout)
         for name, links in self.links.items():
-            self.holdings.lists[name] = links.begin_with(whole.links[name], layout)
-        self.holdings.lists[ATTRIBUTES.name] = self.attributes.begin_with(whole.attributes, layout)
+            self.holdings.lists[name] = links.load(whole.links[name], layout)
+        self.holdings.lists[ATTRIBUTES.name] = self.attributes.load(whole.attributes, layout)
         link_all(self.classes, self.holdings.patterns, layout, whole.consumption)
         return layout
 
@@ -315,7 +317,7 @@ class ProviderTable:
         class_ids, starts = np.unique(columns.class_id[order], return_index=True)
         for class_id, which in zip(class_ids.tolist(), np.split(order, starts[1:]), strict=False):
             self.classes[class_id] = ClassInventories()
-            self.classes[class_id].begin_with(rows[which], columns, which)
+            self.classes[class_id].load(rows[which], columns, which)
         self.holdings.lists[INVENTORIES.name] = list(
             group_values(rows[order], columns.class_id[order], len(layout.provider))
         )
@@ -324,16 +326,16 @@ class ProviderTable:
         """Write the values that change in place: name, generation, amounts and usage."""
         self.generation.values[row] = record.generation
         self.modified_at.values[row] = record.modified_at
-        self.touch(np.array([row]))
+        self.mark_changed(np.array([row]))
         self.holdings.names[self.handle.values[row]] = record.name
         for (class_id, index), inventory in zip(
             self.inventory_indices(row), record.inventories, strict=True
         ):
-            self.classes[class_id].refresh(index, inventory)
+            self.classes[class_id].overwrite(index, inventory)
 
-    def count_each(self, rows: Sequence[int], changes: Sequence[UsageChange]) -> None:
+    def write_usage(self, rows: Sequence[int], changes: Sequence[UsageChange]) -> None:
         """Write the changes of claims: usage and, where it was raised, the generation."""
-        self.touch(np.array(rows, dtype=np.int64))
+        self.mark_changed(np.array(rows, dtype=np.int64))
         by_class: dict[int, tuple[list[int], list[int]]] = {}
         for row, change in zip(rows, changes, strict=True):
             if change.steps:
@@ -347,7 +349,7 @@ class ProviderTable:
             columns = self.classes.get(class_id)
             if columns is not None:
                 has, indices = columns.indices_of(np.array(rows_of_class))
-                columns.use_each(indices, np.array(amounts)[has])
+                columns.add_usage(indices, np.array(amounts)[has])
 
     def classes_of(self, rows: Rows) -> set[int]:
         """Return the ids of the classes of the inventories of these rows."""
@@ -373,20 +375,20 @@ class ProviderTable:
                         break
         return rows[: len(handles)]
 
-    def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
+    def mark_dead(self, rows: Rows, class_ids: Iterable[int]) -> None:
         """Mark rows as dead, with their inventories of these classes."""
         self.alive.values[rows] = False
         for class_id in class_ids:
             if class_id in self.classes:
-                self.classes[class_id].bury(rows)
+                self.classes[class_id].mark_dead(rows)
 
-    def touch(self, rows: Rows) -> None:
+    def mark_changed(self, rows: Rows) -> None:
         """Mark the values of rows as changed."""
         stamp = next(_STAMPS)
         self.stamp.values[rows] = stamp
         self.tree_stamp.values[self.root.values[rows]] = stamp
 
-    def begin_beside(self, other: "ProviderTable", count: int) -> None:
+    def prepare_replacement(self, other: "ProviderTable", count: int) -> None:
         """Prepare to replace a table with `count` living rows.
 
         This table reserves capacity for twice as many rows, and shares everything stored by handle.
@@ -395,6 +397,6 @@ class ProviderTable:
         for name in _COLUMNS:
             getattr(self, name).make_room(2 * count)
 
-    def become(self, other: "ProviderTable") -> None:
+    def adopt(self, other: "ProviderTable") -> None:
         """Take over the columns of another table, which must not be used afterwards."""
         vars(self).update(vars(other))

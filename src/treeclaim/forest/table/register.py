@@ -41,7 +41,7 @@ class RowIndex(Generic[_Key]):
         self._handles: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
         self._changed: dict[_Key, int] = {}
 
-    def begin_with(self, keys: Iterable[_Key], count: int) -> None:
+    def load(self, keys: Iterable[_Key], count: int) -> None:
         """Replace all entries by the keys of the first handles."""
         hashes = np.fromiter(map(hash, keys), dtype=np.int64, count=count)
         order = np.argsort(hashes, kind="stable")
@@ -146,15 +146,15 @@ class Register:
         self.by_uuid = RowIndex(self.row, table.uuid_of)
         self.by_name = RowIndex(self.row, lambda row: table.names([row])[0])
 
-    def begin_with_all(self) -> None:
+    def load_all(self) -> None:
         """Index all rows of the table; the handle of each provider is its row."""
         table, count = self._table, self._table.row_count
         self.row.extend(np.arange(count))
-        self.by_id.begin_with(table.id.values.tolist(), count)
-        self.by_uuid.begin_with((uuid.decode() for uuid in table.uuid.values.tolist()), count)
-        self.by_name.begin_with(table.names(range(count)), count)
+        self.by_id.load(table.id.values.tolist(), count)
+        self.by_uuid.load((uuid.decode() for uuid in table.uuid.values.tolist()), count)
+        self.by_name.load(table.names(range(count)), count)
 
-    def enter(self, record: ProviderRecord) -> int:
+    def add(self, record: ProviderRecord) -> int:
         """Return the handle of a new provider, whose row is set later."""
         if self._free:
             handle = self._free.pop()
@@ -166,7 +166,7 @@ class Register:
         self.by_name[record.name] = handle
         return handle
 
-    def keep(self, row: int, record: ProviderRecord) -> int:
+    def rename(self, row: int, record: ProviderRecord) -> int:
         """Rename the provider of a row as in a record; return its handle."""
         handle = int(self._table.handle.values[row])
         (name,) = self._table.names([row])
@@ -176,7 +176,7 @@ class Register:
             self.by_name[record.name] = handle
         return handle
 
-    def leave(self, row: int) -> int:
+    def remove(self, row: int) -> None:
         """Release the handle and the keys of a row whose provider is gone.
 
         Keys that another provider has taken over remain.
@@ -192,7 +192,6 @@ class Register:
         handle = int(self._table.handle.values[row])
         self.row.values[handle] = NO_ROW
         self._free.append(handle)
-        return handle
 
     def fold(self) -> None:
         """Move the recent changes of at most one kind of key into sorted arrays."""
@@ -200,6 +199,6 @@ class Register:
             if fold():
                 return
 
-    def place(self, rows: Rows) -> None:
+    def set_rows(self, rows: Rows) -> None:
         """Set the rows of the providers in these rows."""
         self.row.values[self._table.handle.values[rows]] = rows

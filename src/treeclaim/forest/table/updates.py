@@ -44,7 +44,7 @@ class InPlaceWriter:
     register: Register
     compaction: Compaction | None
 
-    def refresh_each(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
+    def write_records(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
         """Write records in place; return those that change the shape, by id."""
         if not records:
             return {}
@@ -56,7 +56,7 @@ class InPlaceWriter:
             if row is None or not self.table.has_shape_of(row, next(attributes), record):
                 reshaped[record.id] = record
                 continue
-            self.register.keep(row, record)
+            self.register.rename(row, record)
             added_amounts = self._more_allocated(row, record)
             for table, place in self._places_of(row):
                 table.write(place, record)
@@ -80,9 +80,9 @@ class InPlaceWriter:
         if amount:
             for table, place in self._places_of(row + use.offset):
                 consume(table.classes, use, np.array([place]), np.array([amount * use.amount]))
-                table.touch(np.array([place]))
+                table.mark_changed(np.array([place]))
 
-    def count_usage(self, usage: Mapping[int, UsageChange]) -> None:
+    def write_usage(self, usage: Mapping[int, UsageChange]) -> None:
         """Write the changes of claims, with the units that they consume."""
         rows = self.register.by_id.get_each(list(usage))
         changes = {
@@ -94,15 +94,15 @@ class InPlaceWriter:
             return
         if self.table.holdings.patterns.are_any:
             self._count_consumed(changes)
-        self.table.count_each(list(changes), list(changes.values()))
+        self.table.write_usage(list(changes), list(changes.values()))
         if self.compaction is not None:
             changed_rows = np.array(list(changes), dtype=np.int64)
             copies, copied_rows = self.compaction.copied_among(changed_rows)
-            self.compaction.table.count_each(copies, [changes[row] for row in copied_rows])
+            self.compaction.table.write_usage(copies, [changes[row] for row in copied_rows])
 
     def _count_consumed(self, changes: Mapping[int, UsageChange]) -> None:
         for row, change in changes.items():
-            for class_id in change.used.keys() & set(self.table.linked(INVENTORIES.name, row)):
+            for class_id in change.used.keys() & set(self.table.links_of(INVENTORIES.name, row)):
                 index = self.table.classes[class_id].index_of(row)
                 for use in self.table.uses_of(class_id, index):
                     self._consume(row, use, change.used[class_id])
@@ -189,17 +189,17 @@ class _Rewriting:
         other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
         class_ids = table.classes_of(rows)
         at, places = self._laid_out(other_rows)
-        put = table.put(records, self._handles_of_records(at - len(other_rows)))
+        put = table.append_records(records, self._handles_of_records(at - len(other_rows)))
         record_rows = np.arange(put.start, put.stop)
-        new = table.gather(table, np.concatenate([other_rows, record_rows])[at], places)
+        new = table.append_copies(table, np.concatenate([other_rows, record_rows])[at], places)
         new_rows = np.arange(new.start, new.stop)
-        table.touch(new_rows)
+        table.mark_changed(new_rows)
         class_ids |= {stock.class_id for record in records for stock in record.inventories}
-        table.bury(np.concatenate([rows, record_rows]), class_ids)
-        self._register.place(new_rows)
+        table.mark_dead(np.concatenate([rows, record_rows]), class_ids)
+        self._register.set_rows(new_rows)
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
         for row in rows[is_gone].tolist():
-            self._register.leave(row)
+            self._register.remove(row)
         self._link_consumption(other_rows, at, new)
         return RewrittenTrees(old, rows, class_ids, _trees(places, new))
 
@@ -244,9 +244,9 @@ class _Rewriting:
             # Some databases reuse the id of a deleted provider.
             is_new = row is None or self._table.uuid_of(row) != record.uuid
             handles[number] = (
-                self._register.enter(record)
+                self._register.add(record)
                 if row is None or is_new
-                else self._register.keep(row, record)
+                else self._register.rename(row, record)
             )
         self._table.holdings.write(
             [records[number] for number in numbers], [handles[number] for number in numbers]

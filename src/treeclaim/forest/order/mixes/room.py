@@ -46,7 +46,7 @@ class MixRequests:
         amounts: Units by class of each request.
         counter: The counter of the requests.
         are_apart: Whether no provider serves another tree than its own.
-        written: The state of the inventories of each class: `ClassInventories.refreshed`.
+        written: The state of the inventories of each class: `ClassInventories.overwrite_count`.
         catalogue: The existing names.
         serial: Identifies this object in keys of caches.
     """
@@ -78,9 +78,9 @@ class MixRequests:
 def find_mix_requests(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequests:
     """Return the requests of a mix, cached until existing names, or inventories of its classes, change."""
     classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
-    written = tuple(forest.class_inventories(name).refreshed for name in classes)
-    overlooks_conditions = forest.has_conditions and forest.overlooks_conditions
-    key = ("requests of a mix", mix, overlooks_conditions, forest.overlooks_units)
+    written = tuple(forest.class_inventories(name).overwrite_count for name in classes)
+    ignores_conditions = forest.has_conditions and forest.ignores_conditions
+    key = ("requests of a mix", mix, ignores_conditions, forest.ignores_units)
     cached = forest.cache.find(key)
     if (
         isinstance(cached, MixRequests)
@@ -136,7 +136,7 @@ class MixRoom:
         sizes = np.zeros(len(self._forest.order.roots))
         if name in self._forest.catalogue.resource_classes:
             sizes = totals_of(self._forest, name).tree_capacity
-        empty_forest = self._forest.emptied()
+        empty_forest = self._forest.view_emptied()
         requests = find_mix_requests(empty_forest, mix, self._budget)
         counts = requests.count(empty_forest, np.arange(len(sizes)), self._budget)
         fits = counts > 0

@@ -224,7 +224,9 @@ class Combiner:
         first, end = domain.starts[block.anchor], domain.starts[block.anchor + 1]
         for subtree in step.within:
             heads = block.heads[:, subtree]
-            first_below, end_below = domain.below(block.anchor, heads, are_own=self._are_own)
+            first_below, end_below = domain.options_below(
+                block.anchor, heads, are_own=self._are_own
+            )
             first, end = np.maximum(first, first_below), np.minimum(end, end_below)
         return Window(first, np.maximum(end - first, 0))
 

@@ -157,7 +157,7 @@ def _claimed_pairs(
 ) -> tuple[Integers, Integers]:
     """Return the pairs with an option that an earlier slot has taken; see `Window.pair_of`."""
     positions = block.chosen.take(slots, axis=1)
-    return window.pair_of(domain.entry_of(block.anchor, positions))
+    return window.pair_of(domain.find_options(block.anchor, positions))
 
 
 def _each(truths: npt.NDArray[np.bool_]) -> Mask:
@@ -181,7 +181,7 @@ def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence
     """Return the mask of partial candidates with room for the uses of the last slot and of `earlier` slots."""
     room: Mask = np.ones(len(block), dtype=np.bool_)
     entries = {
-        number: domains[number].entry_of(block.anchor, block.chosen[:, [number]])[:, 0]
+        number: domains[number].find_options(block.anchor, block.chosen[:, [number]])[:, 0]
         for number in (slot, *earlier)
     }
     for start in range(0, len(block), _AT_ONCE):
