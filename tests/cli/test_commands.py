@@ -12,7 +12,7 @@ import pytest
 from tests.cli.processes import call, run
 from tests.ports import free_port
 from tests.servers import command_environment, usual_environment
-from treeclaim.cli.registry import all_commands
+from treeclaim.cli.registry import list_commands
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_port_in_use_is_named(environment):
 
 def test_the_help_names_each_command_with_its_line(tmp_path):
     shown = call(usual_environment(tmp_path), "--help").stdout
-    for name, command in all_commands().items():
+    for name, command in list_commands().items():
         group, _, verb = name.rpartition(" ")
         page = call(usual_environment(tmp_path), group, "--help").stdout if group else shown
         assert re.search(rf"^    {verb}\b", page, re.MULTILINE), name

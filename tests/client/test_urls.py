@@ -4,7 +4,7 @@
 import uuid
 
 from treeclaim.client import queries
-from treeclaim.client.session import escape_url, query_string
+from treeclaim.client.session import encode_query, escape_url
 from treeclaim.model.names import aggregate_uuid
 
 NOT_UTF_8 = "a\udcffé"
@@ -12,7 +12,7 @@ NOT_UTF_8 = "a\udcffé"
 
 def test_non_utf8_bytes_are_percent_encoded_unchanged():
     assert escape_url(NOT_UTF_8) == "a%FF%C3%A9"
-    assert query_string({"name": NOT_UTF_8}) == "name=a%FF%C3%A9"
+    assert encode_query({"name": NOT_UTF_8}) == "name=a%FF%C3%A9"
     assert str(queries.CandidateQuery((("member_of", NOT_UTF_8),))) == "member_of=a%FF%C3%A9"
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from treeclaim.comparison.access_log import read_requests
+from treeclaim.comparison.access_log import parse_log
 from treeclaim.comparison.comparison import Read
 
 UWSGI = (
@@ -36,12 +36,12 @@ QUERY = "/allocation_candidates?limit=1000&resources=MEMORY_MB%3A512%2CVCPU%3A1"
 @pytest.mark.parametrize("prefix", ["", "/placement", "http://controller/placement"])
 def test_a_read_is_found_in_each_form_below_each_prefix(form, version, prefix):
     line = form.replace("{target}", prefix + QUERY).replace("{version}", "1.36")
-    result = read_requests([line, line])
+    result = parse_log([line, line])
     assert result.reads == {Read(QUERY, version): 2}
 
 
 def test_other_lines_are_left_out_by_their_reason():
-    result = read_requests(
+    result = parse_log(
         [
             APACHE.replace("GET {target}", "PUT /allocations/x"),
             APACHE.replace("{target}", "/v3/auth/tokens"),

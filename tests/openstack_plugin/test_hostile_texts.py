@@ -10,7 +10,7 @@ import pytest
 from tests.cli.hostile import CLASS, MARK, PAYLOAD, harm_in, hostile_service
 from tests.compute import compute_with, with_cloud
 from treeclaim.cli.command import CloudCommand
-from treeclaim.cli.registry import all_commands
+from treeclaim.cli.registry import list_commands
 
 GROUP = "openstack.treeclaim.v1"
 
@@ -32,7 +32,7 @@ def test_each_cloud_command_is_an_openstack_command():
     }
     assert targets == {
         f"treeclaim {name}": f"treeclaim.cli.{entry.target}"
-        for name, entry in all_commands().items()
+        for name, entry in list_commands().items()
         if issubclass(entry.load(), CloudCommand)
     }
 

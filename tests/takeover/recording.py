@@ -4,7 +4,7 @@
 import json
 from itertools import product
 
-from treeclaim.comparison.comparison import Read, Response, ResponsePair, differences
+from treeclaim.comparison.comparison import Read, Response, ResponsePair, describe_differences
 
 PARTS = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
 LISTS = (
@@ -96,7 +96,7 @@ def find_changes(before, after):
         f"{read}: {difference}"
         for (read, old), (_, new) in zip(before, after, strict=True)
         if not (_is_placement_failure(read, old) or _is_placement_failure(read, new))
-        for difference in differences(ResponsePair(read, new, old)).values()
+        for difference in describe_differences(ResponsePair(read, new, old)).values()
     ]
 
 

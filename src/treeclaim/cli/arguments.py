@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Command lines: the declaration of arguments, and the base of every command.
+r"""The declaration of arguments, and the base class of every command.
 
-A command declares its arguments as a table like that of its help: the argument, two spaces, its help.
+A command declares its arguments as a table in the form of a help: argument, two spaces, help.
 
 | argument | meaning |
 | --- | --- |
@@ -14,9 +14,8 @@ A command declares its arguments as a table like that of its help: the argument,
 | `--kind a\|b+` | an option with one or more of some choices |
 | `-f,--format json\|value` | an option with a short name |
 
-The name of a value decides its type (`_TYPES`); `NAME:VALUE` names the attribute of the parsed options. At most one
-of consecutive arguments that begin with `|` may be present; with `!`, exactly one, so that a single argument with `!`
-is required.
+The name of a value determines its type (`_TYPES`). `NAME:VALUE` names the attribute of the parsed options. Consecutive
+arguments that begin with `|` exclude each other; exactly one of those that begin with `!` is required.
 """
 
 import argparse
@@ -33,12 +32,12 @@ from treeclaim.cli.output import CommandError, warn
 from treeclaim.model.names import did_you_mean, one_line
 
 _LARGEST_NUMBER = 10**9 - 1
-"""A larger number on a command line is a mistake."""
+"""Larger numbers on a command line are typos."""
 
 _LAST_PORT = 65_535
 
 _MOST_HOURS = 24 * 36_500
-"""Hours of a hundred years: more than any feed holds, and less than a date can bear."""
+"""A hundred years: longer than any feed reaches back, and no overflow of a date."""
 
 _COLUMNS = re.compile(r"\s{2,}")
 
@@ -47,23 +46,23 @@ _ARGUMENT = re.compile(r"(-\S+)?(?:\s*(?:(\w+):)?(\S+?)(\.\.\.|\+)?)?(?:\s=\s(.+
 
 
 class Parser(argparse.ArgumentParser):
-    """Accepts options by their whole names only, so that a typo never becomes another option."""
+    """A parser without abbreviated options: a typo never becomes another option."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(**{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and a message in one line; exit with status 2."""
+        """Print the usage and the message in one line; exit with status 2."""
         super().error(one_line(message))
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse unknown arguments here: a parser above would print its own usage for them."""
+        """Reject unknown arguments; a parent parser would print its own usage for them."""
         options, unknown = super().parse_known_args(args, namespace)
         if hasattr(options, "parameters") and not any(word.startswith("-") for word in unknown):
-            # argparse leaves the words of a query that follow an option.
+            # argparse returns query words after an option as unknown.
             options.parameters += unknown
             unknown = []
         if unknown:
@@ -101,7 +100,7 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "FILE": Path,
     "PATH": os.path.abspath,
 }
-"""Types of values by their names in the help; all others are texts."""
+"""Types of values by their names in the help; the default is str."""
 
 CONFIG_OPTIONS = """
     --config-file config_files:PATH...  a configuration file; later ones take precedence
@@ -110,12 +109,7 @@ CONFIG_OPTIONS = """
 
 
 def declare_arguments(parser: argparse.ArgumentParser, table: str) -> None:
-    """Add the arguments of a table to a parser.
-
-    Args:
-        parser: The parser of a command.
-        table: A line for each argument, as the docstring of the module describes.
-    """
+    """Add the arguments of a table to a parser; the module docstring describes the table."""
     rows = filter(None, map(str.strip, table.splitlines()))
     for mark, marked in itertools.groupby(rows, lambda row: row[0] if row[0] in "|!" else ""):
         alternatives = list(marked)
@@ -159,13 +153,13 @@ def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
 
 
 class DeclaredCommand:
-    """A command whose docstring and arguments make its help.
+    """A command with a help from its docstring and arguments.
 
     Attributes:
-        arguments: The table of its arguments.
-        example: Arguments of an example, for the help.
-        failure_status: Exit status of a failure; 2 where 1 is an answer.
-        program: Begins the message of a failure.
+        arguments: Table of the arguments.
+        example: Arguments of the example in the help.
+        failure_status: Exit status of a failure; 2 where 1 is a negative answer.
+        program: Prefix of failure messages.
     """
 
     arguments: ClassVar[str] = ""
@@ -188,13 +182,13 @@ class DeclaredCommand:
         return parser
 
     def execute(self, options: argparse.Namespace) -> int | None:
-        """Run the command; return an exit status other than 0."""
+        """Run the command; return the exit status, None for 0."""
         raise NotImplementedError
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command, and print its failure; return its exit status.
+        """Run the command, and print its failure; return the exit status.
 
-        Where 1 is an answer, an unexpected error has the status of a failure, too.
+        Where 1 is a negative answer, unexpected errors are failures, too.
         """
         try:
             return self.execute(parsed_args) or 0

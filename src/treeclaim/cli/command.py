@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base classes of the commands that talk to a cloud.
+"""Base classes of cloud commands, for `treeclaim` and for the `openstack` plugin.
 
-Each command is a class that `treeclaim` and the `openstack` command run alike. Without an application it is
-a command of `treeclaim`, which has the options of an endpoint; in `openstack` it uses the login of that command.
+Without an application a command belongs to `treeclaim`, and has options for the endpoint. In `openstack` it uses
+that program's login.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from treeclaim.cli.arguments import DeclaredCommand, declare_arguments
 from treeclaim.cli.connection import ENDPOINT_OPTIONS, open_client
 from treeclaim.cli.nova import Nova
 from treeclaim.cli.output import CommandError, Streams, print_json, print_lines, warn
-from treeclaim.cli.printing import amounts_in_words, printer
-from treeclaim.cli.query_arguments import query_of
+from treeclaim.cli.printing import format_amounts, make_printer
+from treeclaim.cli.query_arguments import build_query
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.model.names import one_line
 
@@ -33,7 +33,7 @@ JSON, TABLE, SHELL = "json", "table", "shell"
 _ESCAPING = (JSON, "yaml")
 
 _EXECUTED = re.compile(r"[\\$`]")
-"""Characters that a shell expands within double quotes, besides these, which the formatter escapes."""
+"""Characters that a shell expands within double quotes. The formatter escapes the quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Result:
 
     Attributes:
         columns: Names of columns, or of fields.
-        rows: A row for each item; the values of the fields for a command that shows one item.
+        rows: Rows of a list, or the values of the fields of one item.
         document: Printed by `-f json` without `-c`; None to print the rows.
         picture: Printed by `-f table` without `-c`; None to print the rows.
-        notes: Lines below the table; on standard error for the other formats except JSON. Without rows a
-            table is these lines alone.
+        notes: Lines below the table, or instead of a table without rows. They go to standard error for
+            other formats, except JSON, which has none.
         status: Exit status.
     """
 
@@ -89,15 +89,15 @@ class CloudCommand(DeclaredCommand, Command):
             raise CommandError(str(error)) from error
 
     def nova(self, options: argparse.Namespace, option: str) -> Nova:
-        """Return Nova of the cloud, which an option needs."""
+        """Return the compute API of the cloud, for an option that needs it."""
         if not self._is_plugin:
-            return Nova.of_options(options, option)
+            return Nova.from_options(options, option)
         manager = self.app.client_manager  # type: ignore[attr-defined]
         return Nova(manager.session, manager.sdk_connection.config)
 
     def query(self, options: argparse.Namespace) -> CandidateQuery:
         """Return the query that the options describe."""
-        return query_of(options, partial(self.nova, options, "--server-flavor"))
+        return build_query(options, partial(self.nova, options, "--server-flavor"))
 
 
 class CloudAction(CloudCommand):
@@ -108,7 +108,7 @@ class CloudAction(CloudCommand):
             return self.act(client, parsed_args) or 0
 
     def act(self, client: Client, options: argparse.Namespace) -> int | None:
-        """Run the command; return an exit status other than 0."""
+        """Run the command; return the exit status, None for 0."""
         raise NotImplementedError
 
 
@@ -139,8 +139,8 @@ class _ResultCommand(DisplayCommandBase[Any], CloudCommand):
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
     ) -> int:
         _require_columns(parsed_args.columns, column_names)
-        if not _is_printed_whole(self._result, parsed_args):
-            cell = partial(cell_for, parsed_args.formatter)
+        if not _print_whole(self._result, parsed_args):
+            cell = partial(make_safe_cell, parsed_args.formatter)
             is_list = isinstance(self, Lister)
             cells = [list(map(cell, row)) if is_list else cell(row) for row in data]
             super().produce_output(parsed_args, column_names, cells)  # type: ignore[safe-super]
@@ -163,8 +163,8 @@ def _require_columns(chosen: Sequence[str], columns: Sequence[str]) -> None:
             raise CommandError(f"there is no column {name!r}; there are {', '.join(columns)}")
 
 
-def _is_printed_whole(result: Result, options: argparse.Namespace) -> bool:
-    """Print a document or a picture, if the options request one; return whether they did."""
+def _print_whole(result: Result, options: argparse.Namespace) -> bool:
+    """Print the document or the picture if the options request it; return False if the rows remain."""
     if options.columns:
         return False
     if options.formatter == JSON and result.document is not None:
@@ -173,7 +173,7 @@ def _is_printed_whole(result: Result, options: argparse.Namespace) -> bool:
     if options.formatter != TABLE:
         return False
     if result.picture is not None:
-        printer().print(result.picture)
+        make_printer().print(result.picture)
     return result.picture is not None or (not result.rows and bool(result.notes))
 
 
@@ -185,38 +185,42 @@ def _print_notes(result: Result, formatter: str) -> None:
 
 
 class Cell(FormattableColumn[Any]):
-    """A value for programs, with lines for people."""
+    """A JSON value with a text form.
 
-    def __init__(self, value: Any, lines_of: Callable[[Any], Iterable[str]]) -> None:
-        """Take a JSON value, and the function that returns its lines."""
+    Args:
+        value: The value.
+        format_lines: Returns the lines of its text form.
+    """
+
+    def __init__(self, value: Any, format_lines: Callable[[Any], Iterable[str]]) -> None:
         super().__init__(value)
-        self._lines_of = lines_of
+        self._format_lines = format_lines
+
+    @classmethod
+    def of_amounts(cls, value: Mapping[str, int]) -> "Cell":
+        """Return a cell of amounts by resource class."""
+        return cls(dict(value), lambda by_class: [format_amounts(by_class)])
+
+    @classmethod
+    def of_lines(cls, value: Iterable[str]) -> "Cell":
+        """Return a cell of texts, each on its own line."""
+        return cls(list(value), iter)
 
     def human_readable(self) -> str:
         """Return the lines."""
-        return "\n".join(map(one_line, self._lines_of(self._value)))
+        return "\n".join(map(one_line, self._format_lines(self._value)))
 
     def __lt__(self, other: Any) -> bool:
         """Order cells by their lines, for `--sort-column`."""
         return self.human_readable() < str(getattr(other, "human_readable", str)())
 
 
-def amounts(value: Mapping[str, int]) -> Cell:
-    """Return a cell of amounts by resource class."""
-    return Cell(dict(value), lambda by_class: [amounts_in_words(by_class)])
-
-
-def lines(value: Iterable[str]) -> Cell:
-    """Return a cell of texts, each on a line of its own."""
-    return Cell(list(value), iter)
-
-
-def cell_for(formatter: str, value: Any) -> Any:
-    """Return a cell that is harmless on a terminal, and in a shell that evaluates it.
+def make_safe_cell(formatter: str, value: Any) -> Any:
+    """Return a value that is harmless on a terminal, and in a shell that evaluates it.
 
     Args:
-        formatter: The value of `-f`. JSON and YAML escape by themselves.
-        value: The cell of a command.
+        formatter: The value of `-f`; JSON and YAML escape by themselves.
+        value: A value of a row.
     """
     if formatter in _ESCAPING:
         return value

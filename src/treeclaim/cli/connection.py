@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from treeclaim.cli.output import PORT, CommandError, failures_at, warn
+from treeclaim.cli.output import PORT, CommandError, convert_failures, warn
 from treeclaim.client import Client, ClientError, Patience, UnreachableError, make_adapter
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from keystoneauth1.session import Session
 
 _LOCAL = f"http://127.0.0.1:{PORT}"
-_TOKEN = "admin"  # noqa: S105 - what a service without authentication takes
+_TOKEN = "admin"  # noqa: S105 - accepted by a service without authentication
 
 
 ENDPOINT_OPTIONS = f"""
@@ -24,24 +24,24 @@ ENDPOINT_OPTIONS = f"""
     | --os-cloud NAME  a cloud of clouds.yaml (or OS_CLOUD); needs treeclaim[cloud]
     --token TOKEN      token to send to --endpoint (or OS_TOKEN; {_TOKEN} without both)
 """
-"""Options that name an endpoint; they take precedence over the environment."""
+"""Options of the endpoint; they take precedence over the environment."""
 
 
 @contextmanager
 def open_client(options: argparse.Namespace) -> Iterator[Client]:
-    """Open a client for the endpoint that a command's options and the environment name."""
+    """Open a client of the endpoint in the options or the environment."""
     advice = "start a service with `treeclaim serve`, or name a running one with --endpoint or --os-cloud"
-    with _failures_in_words(advice), _client(options) as client:
+    with _convert_client_errors(advice), _make_client(options) as client:
         yield client
 
 
 @contextmanager
-def open_client_of(end: str, options: argparse.Namespace) -> Iterator[Client]:
-    """Open a client for one of two services.
+def open_service_client(end: str, options: argparse.Namespace) -> Iterator[Client]:
+    """Open a client of one of two services.
 
     Args:
-        end: Begins the names of the options, and of the variable `TREECLAIM_END_TOKEN`.
-        options: With `END_url`, `END_token` and, for a cloud of clouds.yaml instead, `END_cloud`.
+        end: Prefix of the options, and part of the variable `TREECLAIM_END_TOKEN`.
+        options: With `END_token`, and `END_url` or a cloud of clouds.yaml, `END_cloud`.
     """
     token, cloud = getattr(options, f"{end}_token"), getattr(options, f"{end}_cloud", None)
     if token and cloud:
@@ -50,18 +50,18 @@ def open_client_of(end: str, options: argparse.Namespace) -> Iterator[Client]:
         )
     names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
     tokens = [token, *(os.environ.get(name) for name in names), _TOKEN]
-    with _failures_in_words("check its URL or cloud, and that the service runs"):
+    with _convert_client_errors("check its URL or cloud, and that the service runs"):
         client = (
-            _client_of_cloud(cloud)
+            _make_cloud_client(cloud)
             if cloud
-            else _client_at(getattr(options, f"{end}_url"), next(filter(None, tokens)))
+            else _make_url_client(getattr(options, f"{end}_url"), next(filter(None, tokens)))
         )
         with client:
             yield client
 
 
 @contextmanager
-def _failures_in_words(advice: str) -> Iterator[None]:
+def _convert_client_errors(advice: str) -> Iterator[None]:
     try:
         yield
     except UnreachableError as error:
@@ -70,11 +70,8 @@ def _failures_in_words(advice: str) -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def _client(options: argparse.Namespace) -> Client:
-    """Return a client of the endpoint that the options name, else Treeclaim's or OpenStack's variables.
-
-    Without any of them it is the endpoint of this machine.
-    """
+def _make_client(options: argparse.Namespace) -> Client:
+    """Return a client of the endpoint of the options, of the environment, or of this machine, in this order."""
     environment = os.environ
     url = options.endpoint or environment.get("TREECLAIM_ENDPOINT")
     cloud = options.os_cloud or (not url and environment.get("OS_CLOUD"))
@@ -88,25 +85,25 @@ def _client(options: argparse.Namespace) -> Client:
     if options.token and (cloud or has_login):
         raise CommandError("--token needs --endpoint: the environment names a cloud")
     if cloud:
-        return _client_of_cloud(cloud)
+        return _make_cloud_client(cloud)
     if has_login:
-        return _client_of_environment()
-    return _client_at(url or _LOCAL, options.token or environment.get("OS_TOKEN") or _TOKEN)
+        return _make_environment_client()
+    return _make_url_client(url or _LOCAL, options.token or environment.get("OS_TOKEN") or _TOKEN)
 
 
-def _client_at(url: str, token: str) -> Client:
-    return Client(url, token, patience=_patience())
+def _make_url_client(url: str, token: str) -> Client:
+    return Client(url, token, patience=_make_patience())
 
 
-def _patience() -> Patience:
+def _make_patience() -> Patience:
     return Patience(tell=lambda text: warn(f"treeclaim: {text}"))
 
 
 @contextmanager
-def region_of(cloud: str) -> Iterator[Any]:
-    """Open a cloud of clouds.yaml by openstacksdk."""
+def open_region(cloud: str) -> Iterator[Any]:
+    """Load a cloud of clouds.yaml with openstacksdk."""
     try:
-        # An optional package. It, and keystoneauth1, are slow to import.
+        # openstacksdk is optional; both packages are slow to import.
         from keystoneauth1.exceptions import ClientException  # noqa: PLC0415
         from openstack import config, exceptions  # noqa: PLC0415
         from yaml import YAMLError  # noqa: PLC0415
@@ -120,14 +117,14 @@ def region_of(cloud: str) -> Iterator[Any]:
         raise CommandError(f"cloud {cloud}: {error}") from error
 
 
-def _client_of_cloud(name: str) -> Client:
-    with region_of(name) as region:
-        adapter = region_adapter(region, region.get_session(), "placement")
-        return Client(adapter=adapter, patience=_patience())
+def _make_cloud_client(name: str) -> Client:
+    with open_region(name) as region:
+        adapter = make_region_adapter(region, region.get_session(), "placement")
+        return Client(adapter=adapter, patience=_make_patience())
 
 
-def region_adapter(region: Any, session: "Session", service_type: str) -> "Adapter":
-    """Return the adapter of a session to a service of a region of openstacksdk's."""
+def make_region_adapter(region: Any, session: "Session", service_type: str) -> "Adapter":
+    """Return the adapter of a session to a service of openstacksdk's region."""
     from keystoneauth1.adapter import Adapter  # noqa: PLC0415 - slow to import
 
     return Adapter(
@@ -139,8 +136,8 @@ def region_adapter(region: Any, session: "Session", service_type: str) -> "Adapt
     )
 
 
-def _client_of_environment() -> Client:
-    """Return a client of the endpoint that the OS_* variables of openstackclient name."""
+def _make_environment_client() -> Client:
+    """Return a client of the endpoint in the OS_* variables of openstackclient."""
     from keystoneauth1 import exceptions, loading  # noqa: PLC0415 - slow to import
 
     environment = os.environ
@@ -150,8 +147,8 @@ def _client_of_environment() -> Client:
         else ("token" if environment.get("OS_TOKEN") else "password")
     )
     failures = (exceptions.ClientException, TypeError, ValueError)
-    with failures_at(f"the OS_* variables (OS_AUTH_TYPE {kind})", failures):
-        # keystoneauth1 reads the variable of an option for its default on a command line.
+    with convert_failures(f"the OS_* variables (OS_AUTH_TYPE {kind})", failures):
+        # keystoneauth1 reads an option's environment variable for its argparse default.
         identity: BaseIdentityPlugin = loading.get_plugin_loader(kind).load_from_options_getter(
             lambda option: option.argparse_default
         )
@@ -168,4 +165,4 @@ def _client_of_environment() -> Client:
         interface=environment.get("OS_INTERFACE") or environment.get("OS_ENDPOINT_TYPE") or None,
         endpoint_override=environment.get("OS_PLACEMENT_ENDPOINT_OVERRIDE") or None,
     )
-    return Client(adapter=adapter, patience=_patience())
+    return Client(adapter=adapter, patience=_make_patience())

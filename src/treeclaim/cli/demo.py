@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`demo`: the main job on embedded SQLite, from an empty database to a plan, by the commands themselves."""
+"""`demo`: runs the main commands against a temporary service on SQLite."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.output import CommandError, print_lines, print_trusted
-from treeclaim.cli.printing import printer
+from treeclaim.cli.printing import make_printer
 from treeclaim.cli.registry import run_command
 from treeclaim.client import Client, ClientError
 
@@ -99,21 +99,21 @@ class Demo(DeclaredCommand):
             file, flavors = Path(name) / "cloud.yaml", Path(name) / "flavors.json"
             file.write_text(topology, encoding="utf-8")
             flavors.write_text(json.dumps(_FLAVORS), encoding="utf-8")
-            with _running_service(Path(name)) as endpoint:
+            with _run_service(Path(name)) as endpoint:
                 print_lines(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
                 for title, command in _STEPS:
                     words = command.format(file=file, flavors=flavors)
                     print_lines("")
-                    printer().print(title, style="bold")
+                    make_printer().print(title, style="bold")
                     print_lines(f"$ treeclaim {words}")
                     service = ["--endpoint", endpoint, "--token", _TOKEN]
                     run_command(shlex.split(words), service)
-                _end(endpoint, keep=options.keep)
+                _print_next_steps(endpoint, keep=options.keep)
         return 0
 
 
-def _end(endpoint: str, *, keep: bool) -> None:
-    program = _program()
+def _print_next_steps(endpoint: str, *, keep: bool) -> None:
+    program = _find_program_name()
     options = f" --endpoint {endpoint}" if keep else ""
     commands = [
         f"  {program} candidates {_NEAR_FPGA}{options}",
@@ -130,25 +130,27 @@ def _end(endpoint: str, *, keep: bool) -> None:
         )
         return
     print_lines(f"The service stays at {endpoint} until you press Ctrl-C.")
-    printer().print(f"Look at its pages: {endpoint}/ui/ (the token is {_TOKEN})", style="bold")
-    # The reader of a pipe would see none of this until the service ends.
+    make_printer().print(
+        f"Look at its pages: {endpoint}/ui/ (the token is {_TOKEN})", style="bold"
+    )
+    # Without a flush, a pipe would get these lines only when the service ends.
     print_lines("Or continue here:", *commands, flush=True)
     signal.pause()
 
 
-def _program() -> str:
-    """Return the name by which this program was called, if it was called by its name."""
+def _find_program_name() -> str:
+    """Return the path by which the program was called, `treeclaim` if it was called otherwise."""
     called = Path(sys.argv[0])
     return sys.argv[0] if called.name == "treeclaim" and called.parent != Path() else "treeclaim"
 
 
 @contextmanager
-def _running_service(folder: Path) -> Iterator[str]:
-    """Run `treeclaim serve` on a free port with a database in a folder."""
+def _run_service(folder: Path) -> Iterator[str]:
+    """Run `treeclaim serve` on a free port with a database in a folder; yield its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # The demo's service must not use the configuration of another service.
+    # OS_* variables configure another service.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     environment |= {
         "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{folder}/demo.db",

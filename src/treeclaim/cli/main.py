@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry point of the command line, where every failure of a command ends as a line."""
+"""Entry point of the command line; reports every failure in one line."""
 
 import argparse
 import os
@@ -17,16 +17,16 @@ from treeclaim.cli.output import (
     replace_unencodable_characters,
     warn,
 )
-from treeclaim.cli.registry import GROUPS, all_commands, run_command, split_leading_options
+from treeclaim.cli.registry import GROUPS, list_commands, run_command, split_leading_options
 
 _BROKEN_PIPE = 141
-"""Exit status when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
+"""Exit status after a closed output, as in shells: 128 + SIGPIPE."""
 
 _USAGE = 2
-"""Exit status of a command line that cannot be parsed, as argparse has it."""
+"""Exit status of an invalid command line, as in argparse."""
 
 _DEBUG = "TREECLAIM_DEBUG"
-"""Environment variable that makes an unexpected failure print its traceback."""
+"""Environment variable that enables tracebacks of unexpected failures."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,14 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             return _run(list(sys.argv[1:] if arguments is None else arguments))
         finally:
-            # Flush here, where a failure is handled.
+            # A flush at interpreter exit could not report a failure.
             print_lines(flush=True)
     except BrokenPipeError:
         discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - this is where every failure ends
+    except Exception as error:  # noqa: BLE001 - no failure may end in a traceback
         if os.environ.get(_DEBUG):
             warn(*traceback.format_exc().splitlines())
         warn(f"treeclaim: {_describe(error)}")
@@ -55,11 +55,11 @@ def _run(command_line: Sequence[str]) -> int:
     status = run_command(words, options)
     if status is not None:
         return status
-    overview = _overview()
+    overview = _make_overview_parser()
     if not words:
         warn(*overview.format_help().splitlines())
         return _USAGE
-    # There is no such command, or only an option: the parser ends with the help or an error.
+    # Without a known command the parser exits: it prints the help or an error.
     overview.parse_args(words)
     return _USAGE
 
@@ -67,10 +67,10 @@ def _run(command_line: Sequence[str]) -> int:
 def _describe(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("treeclaim"):
         return "this command needs the service: pip install 'treeclaim[service]'"
-    # The error of a database driver has the reason; the layers above repeat it with their statements.
+    # The database driver's error has the reason; SQLAlchemy's adds the statement.
     cause = getattr(error, "orig", None) or error
     if cause is not error or isinstance(error, OSError):
-        # Drivers write paragraphs.
+        # Messages of drivers have several lines.
         return " ".join(str(cause).split())
     lines = str(error).splitlines() or [""]
     return (
@@ -79,8 +79,8 @@ def _describe(error: Exception) -> str:
     )
 
 
-def _overview() -> argparse.ArgumentParser:
-    """Return a parser of the names of all commands, for the help of the program and of its groups."""
+def _make_overview_parser() -> argparse.ArgumentParser:
+    """Return a parser of the command names, for the help of the program and of its groups."""
     program = Parser(
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "
@@ -91,7 +91,7 @@ def _overview() -> argparse.ArgumentParser:
     program.add_argument("--version", action="version", version=f"treeclaim {__version__}")
     commands = program.add_subparsers(title="commands", metavar="COMMAND", required=True)
     groups: dict[str, Any] = {"": commands}
-    for name, entry in all_commands().items():
+    for name, entry in list_commands().items():
         group, _, verb = name.rpartition(" ")
         if group not in groups:
             text = GROUPS[group]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers and domains as people name them, and the names of providers in an answer, with few requests.
+"""Resolves names of providers and domains, and reads the names of providers.
 
-Domains are trees, or aggregates by uuid, by name, or by the word in a topology file, which stands for a
-uuid made from it (`aggregate_uuid`): so the same word names the same aggregate here, even if the
-service keeps no names.
+Domains are trees or aggregates. An aggregate is given by uuid, by name, or by its word in a topology file, from
+which the uuid is made (`aggregate_uuid`). Words therefore work even if the service has no names.
 """
 
 import argparse
@@ -14,23 +13,23 @@ from typing import Any
 from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import read_aggregate_names
-from treeclaim.client.session import in_parallel
+from treeclaim.client.session import run_parallel
 from treeclaim.client.states import read_rows
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
 from treeclaim.model.query.parameters import Grammar, find_parameter
 
 Row = dict[str, Any]
-"""A provider as a list of them has it."""
+"""A provider in a list of GET /resource_providers."""
 
 TREES = "tree"
-"""Domains that are trees."""
+"""The domains that are trees."""
 
 Domains = str | list[str]
 """`TREES`, or uuids of aggregates."""
 
 
 def find_provider(client: Client, name: str) -> Row:
-    """Return the provider with a uuid or a name."""
+    """Return the provider with a uuid or a name; raise CommandError if there is none."""
     uuid = normalised_uuid(name)
     rows = client.providers(uuid=uuid) if uuid else []
     try:
@@ -45,24 +44,23 @@ def find_provider(client: Client, name: str) -> Row:
 TREE_OPTION = """
     --in-tree PROVIDER  only those in the tree of this provider, by name or uuid
 """
-"""The option that restricts a list to a tree."""
 
 
-def tree_filter(client: Client, options: argparse.Namespace) -> dict[str, str]:
-    """Return the filter of a list by the option `--in-tree`; empty without it."""
+def build_tree_filter(client: Client, options: argparse.Namespace) -> dict[str, str]:
+    """Return the filter of a list by the option `--in-tree`."""
     if not options.in_tree:
         return {}
     return {"in_tree": find_provider(client, options.in_tree)["uuid"]}
 
 
-def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
-    """Return a question with the uuids of providers that it names by name."""
+def resolve_providers(client: Client, query: CandidateQuery) -> CandidateQuery:
+    """Return a query with names of providers replaced by their uuids."""
     return CandidateQuery(
-        tuple((name, _value(client, name, text)) for name, text in query.parameters)
+        tuple((name, _resolve_value(client, name, text)) for name, text in query.parameters)
     )
 
 
-def _value(client: Client, name: str, text: str) -> str:
+def _resolve_value(client: Client, name: str, text: str) -> str:
     parameter = find_parameter(name)
     if parameter is None or not parameter.grammar.names_providers:
         return text
@@ -76,13 +74,13 @@ def _value(client: Client, name: str, text: str) -> str:
     )
 
 
-def provider_names(client: Client, uuids: Iterable[str]) -> dict[str, str]:
-    """Return the names of providers by uuid; those that do not exist are left out."""
+def read_provider_names(client: Client, uuids: Iterable[str]) -> dict[str, str]:
+    """Return the names of the existing providers by uuid."""
     chosen = sorted(set(uuids))
     if client.extension is not None:
         rows = list(read_rows(client, chosen, ()).values())
     else:
-        pages = in_parallel(lambda uuid: client.providers(uuid=uuid), chosen)
+        pages = run_parallel(lambda uuid: client.providers(uuid=uuid), chosen)
         rows = [row for page in pages for row in page]
     return {row["uuid"]: row["name"] for row in rows}
 
@@ -95,28 +93,23 @@ DOMAINS_HELP = (
 _NUMBER = re.compile(r"\{n(?::0(\d))?\}")
 
 
-def domains_of(client: Client, text: str) -> Domains:
-    """Return the domains that an option names.
-
-    Args:
-        client: Reads aggregates, if the text has words for some.
-        text: See `DOMAINS_HELP`.
-    """
+def resolve_domains(client: Client, text: str) -> Domains:
+    """Parse the value of an option for domains (`DOMAINS_HELP`); read aggregates to resolve words."""
     if text == TREES:
         return TREES
     words = [word.strip() for word in text.split(",")]
     if all(map(normalised_uuid, words)):
         return list(dict.fromkeys(map(aggregate_uuid, words)))
     names = read_aggregate_names(client) or {}
-    parts = client.rows("/treeclaim/totals", "parts", by="aggregate")
-    uuids_in_use = (str(part["uuid"]) for part in parts)
-    used = {uuid: names.get(normalised_uuid(uuid) or uuid) for uuid in uuids_in_use}
+    totals = client.rows("/treeclaim/totals", "parts", by="aggregate")
+    used_uuids = (str(total["uuid"]) for total in totals)
+    names_in_use = {uuid: names.get(normalised_uuid(uuid) or uuid) for uuid in used_uuids}
     uuids: dict[str, None] = {}
     for word in words:
-        key, pattern = aggregate_uuid(word), _pattern_of(word)
+        key, pattern = aggregate_uuid(word), _compile_name_pattern(word)
         matches = [
             uuid
-            for uuid, name in used.items()
+            for uuid, name in names_in_use.items()
             if uuid == key or (name is not None and pattern.fullmatch(name))
         ]
         if not matches and not normalised_uuid(word):
@@ -129,8 +122,8 @@ def domains_of(client: Client, text: str) -> Domains:
     return list(uuids)
 
 
-def _pattern_of(word: str) -> re.Pattern[str]:
-    """Return a pattern of the names that a word stands for: numbers in the place of `{n}`, or only itself."""
+def _compile_name_pattern(word: str) -> re.Pattern[str]:
+    """Return a pattern of the names that match a word: `{n}` matches numbers."""
     place = _NUMBER.search(word)
     if place is None:
         return re.compile(re.escape(word))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova: the servers, flavors and aggregates of a cloud, by its compute API."""
+"""Reads servers, flavors and aggregates from Nova's compute API."""
 
 import argparse
 import os
@@ -8,71 +8,67 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from treeclaim.cli.connection import region_adapter, region_of
-from treeclaim.cli.output import CommandError, failures_at
+from treeclaim.cli.connection import make_region_adapter, open_region
+from treeclaim.cli.output import CommandError, convert_failures
 from treeclaim.client import Flavor
 from treeclaim.client.aggregates import LONGEST_NAME
-from treeclaim.client.session import query_string
+from treeclaim.client.session import encode_query
 from treeclaim.model.flavors import parse_flavor
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
 
 NOVA = "nova"
-"""Names the cloud itself, in place of a file."""
+"""The argument that selects Nova as source, in place of a file."""
 
 _SERVICE_TYPE = "compute"
 
 _PAGE = 1_000
-"""Most items in one request; Nova's own maximum is no less."""
+"""Page size; Nova's default maximum is the same."""
 
 _SERVERS_VERSION = "2.69"
-"""Microversion in which servers include the flavor that they were made of, and lists include servers in cells that do
-not answer. Without these they would look like orphans."""
+"""Microversion in which servers embed their flavor, and lists include servers of unreachable cells, which would
+otherwise look like orphans."""
 
 _AGGREGATES_VERSION = "2.41"
-"""Microversion that lists aggregates with their uuids, which are Placement's."""
+"""Microversion that lists the uuids of aggregates, which Placement has too."""
 
 _EVERYWHERE = {"all_tenants": "True"}
 
 _FINISHED = frozenset(
     {"cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"}
 )
-"""States of a migration that is over; until then its uuid holds what the server has at its source."""
+"""Final states of a migration. Until then its uuid holds the allocations at the source."""
 
 
 class Nova:
-    """The compute API of a cloud.
+    """The compute API of a cloud. Methods raise CommandError for a missing or invalid answer.
 
-    Methods raise CommandError if it does not answer, or not as Nova does.
+    Args:
+        session: A session of keystoneauth1.
+        region: A region of openstacksdk.
     """
 
     def __init__(self, session: Any, region: Any) -> None:
-        """Take a session of keystoneauth1, and a region of openstacksdk."""
-        self._adapter: Adapter = region_adapter(region, session, _SERVICE_TYPE)
+        self._adapter: Adapter = make_region_adapter(region, session, _SERVICE_TYPE)
 
     @classmethod
-    def of_options(cls, options: argparse.Namespace, option: str) -> "Nova":
-        """Return Nova of the cloud of clouds.yaml that a command's options name.
-
-        Args:
-            options: The options of the command.
-            option: The option that needs Nova, for the message.
-        """
+    def from_options(cls, options: argparse.Namespace, option: str) -> "Nova":
+        """Connect to the cloud of clouds.yaml in a command's options; `option`, named in errors, needs it."""
         name = options.os_cloud or os.environ.get("OS_CLOUD")
         if not name:
             raise CommandError(f"{option} needs a cloud of clouds.yaml: --os-cloud or OS_CLOUD")
-        with region_of(name) as region:
+        with open_region(name) as region:
             return cls(region.get_session(), region)
 
     def servers(self) -> Iterator[dict[str, Any]]:
-        """Yield all servers with their flavors."""
+        """Yield all servers, each with its flavor."""
         return self._list("/servers/detail", "servers", _EVERYWHERE, _SERVERS_VERSION)
 
     def living_consumers(self) -> list[str]:
-        """Return the uuids of all servers, those that can be restored too, and of unfinished migrations."""
+        """Return the uuids of all servers, restorable ones included, and of unfinished migrations."""
         servers = list(self._list("/servers", "servers", _EVERYWHERE, _SERVERS_VERSION))
-        # Servers that can still be restored keep what they hold, and are listed only on demand.
+        # Restorable servers keep their allocations, but are listed only by their status.
         deleted = _EVERYWHERE | {"status": "SOFT_DELETED"}
         servers += self._list("/servers", "servers", deleted, _SERVERS_VERSION)
         unknown = sum("name" not in server for server in servers)
@@ -89,20 +85,20 @@ class Nova:
         ]
 
     def aggregate_names(self) -> dict[str, str]:
-        """Return the names of host aggregates, with the zones that they make, by uuid."""
+        """Return the names of host aggregates, with their availability zones, by uuid."""
         names = {}
         body = self._document("/os-aggregates", "aggregates", _AGGREGATES_VERSION)
         fault = "the compute API does not list the uuids of its aggregates"
         for aggregate in body["aggregates"]:
-            with failures_at(fault, (KeyError, TypeError, AttributeError)):
+            with convert_failures(fault, (KeyError, TypeError, AttributeError)):
                 uuid, name = str(aggregate["uuid"]), str(aggregate["name"])
                 zone = aggregate.get("availability_zone")
-            words = name if zone in (None, "", name) else f"{name}, zone {zone}"
-            names[uuid] = words[:LONGEST_NAME]
+            title = name if zone in (None, "", name) else f"{name}, zone {zone}"
+            names[uuid] = title[:LONGEST_NAME]
         return names
 
     def flavor(self, name: str) -> Flavor:
-        """Return the flavor with a name or an id, public or not; an id comes first."""
+        """Return the public or private flavor with an id, or else with a name."""
         flavors = list(self._list("/flavors/detail", "flavors", {"is_public": "None"}))
         matches = [flavor for flavor in flavors if flavor["id"] == name]
         matches += [flavor for flavor in flavors if flavor["name"] == name]
@@ -110,15 +106,15 @@ class Nova:
             raise CommandError(f"Nova has no flavor {name!r}")
         path = f"/flavors/{matches[0]['id']}/os-extra_specs"
         specs = self._document(path, "extra_specs")["extra_specs"]
-        with failures_at(f"flavor {name} cannot be read"):
+        with convert_failures(f"flavor {name} cannot be read"):
             return replace(parse_flavor(matches[0], is_typed=False), extra_specs=specs)
 
     def _document(self, path: str, member: str, microversion: str | None = None) -> dict[str, Any]:
-        """Return an answer, which has to have a member."""
+        """Return the document of a response, which must have a member."""
         from keystoneauth1.exceptions import ClientException  # noqa: PLC0415 - slow to import
 
         failures = (ClientException, ValueError, KeyError, TypeError)
-        with failures_at(f"the compute API does not list its {member}", failures):
+        with convert_failures(f"the compute API does not list its {member}", failures):
             answer = self._adapter.get(path, microversion=microversion)
             body: dict[str, Any] = answer.json()
             if member not in body:
@@ -128,10 +124,10 @@ class Nova:
     def _list(
         self, path: str, member: str, query: Mapping[str, str], microversion: str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield all items of a list, page by page."""
+        """Yield the items of all pages of a list."""
         parameters = {**query, "limit": str(_PAGE)}
         while True:
-            body = self._document(f"{path}?{query_string(parameters)}", member, microversion)
+            body = self._document(f"{path}?{encode_query(parameters)}", member, microversion)
             yield from body[member]
             links = body.get(f"{member}_links", ())
             following = [link["href"] for link in links if link["rel"] == "next"]

@@ -21,11 +21,11 @@ DEFAULT_API_VERSION = "1"
 
 def make_client(instance: Any) -> "Client":
     """Return a client of the cloud's placement endpoint, with the login of the command."""
-    from treeclaim.cli.connection import region_adapter  # noqa: PLC0415
+    from treeclaim.cli.connection import make_region_adapter  # noqa: PLC0415
     from treeclaim.client import Client  # noqa: PLC0415
 
     region = instance.sdk_connection.config
-    return Client(adapter=region_adapter(region, instance.session, "placement"))
+    return Client(adapter=make_region_adapter(region, instance.session, "placement"))
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output and failures of all commands.
 
-The only `print` of the command line is in this module, and no other module writes to its streams; `make lint`
-checks that. Foreign names and errors therefore reach a terminal only as one harmless line
-each.
+Only this module prints; `make lint` checks that. Foreign names and errors therefore reach a terminal only as
+one harmless line each.
 """
 
 import json
@@ -20,20 +19,18 @@ PORT = 8778
 """The conventional port of the Placement API."""
 
 INTERRUPTED = 130
-"""Exit code of a command that Ctrl-C has ended, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 _LONGEST = 2_000
-"""Characters of a line on standard error: a server's words may be an attacker's."""
+"""Characters of a line on standard error: a server's message may be an attacker's."""
 
 
 class CommandError(Exception):
-    """A command cannot go on; the message is for the person at the terminal.
-
-    Each function of the command line may raise it.
+    """A command failed. Every function of the command line may raise it.
 
     Attributes:
-        lines: The lines of the message. A line break within one is part of what it quotes.
-        exit_code: The command's exit code.
+        lines: Lines of the message; line breaks within a line are escaped.
+        exit_code: Exit status of the command.
     """
 
     def __init__(self, *lines: str, exit_code: int = 1) -> None:
@@ -46,17 +43,17 @@ FAILED = 2
 """Exit status of a failure, where 1 is a negative answer."""
 
 
-def count_text(count: int, noun: str) -> str:
-    """Return how many there are, in words: `1 move`, `2 moves`."""
+def format_count(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 move`, `2 moves`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 class Streams:
-    """Passes the current standard output to cliff's formatters."""
+    """An application for cliff's formatters, which need only its standard output."""
 
     @property
     def stdout(self) -> IO[str]:
-        """The standard output."""
+        """Return the current standard output."""
         return sys.stdout
 
 
@@ -74,19 +71,18 @@ def print_json(document: Any, *, indent: int | None = 2) -> None:
 
 
 def print_trusted(text: str, end: str = "\n") -> None:
-    """Print a text without escapes; it must have no foreign parts."""
+    """Print a text unescaped; it must have no foreign parts."""
     _print(text, sys.stdout, end)
 
 
 def warn(*lines: str) -> None:
-    """Print lines beside the result, on standard error; long ones are cut."""
+    """Print lines on standard error; cut long ones."""
     for line in lines:
         _print(one_line(line, longest=_LONGEST), sys.stderr)
 
 
-def is_confirmed(question: str) -> bool:
-    """Ask a question that must be answered with yes; without an input the answer is no."""
-    # Only the result is printed to standard output, as it may be JSON.
+def confirm(question: str) -> bool:
+    """Prompt for a yes on standard error; return False for other answers, or without input."""
     _print(one_line(question), sys.stderr, " ")
     sys.stderr.flush()
     try:
@@ -99,32 +95,32 @@ def _print(text: str, to: IO[str], end: str = "\n") -> None:
     print(text, file=to, end=end)
 
 
-def reason_of(error: Exception) -> str:
-    """Return why a file cannot be used, for a message that names it already."""
+def describe_failure(error: Exception) -> str:
+    """Return the message of an error without the name of the file."""
     return getattr(error, "strerror", None) or str(error)
 
 
 @contextmanager
-def failures_at(
+def convert_failures(
     place: Path | str,
     kinds: tuple[type[Exception], ...] = (OSError, ValueError, RecursionError),
 ) -> Iterator[None]:
-    """Make failures to read something those of a command, which name its place."""
+    """Convert exceptions to CommandError with a place in front of the message."""
     try:
         yield
     except kinds as error:
-        raise CommandError(f"{place}: {reason_of(error)}") from error
+        raise CommandError(f"{place}: {describe_failure(error)}") from error
 
 
-def text_in(file: Path) -> str:
-    """Read a file that a command names; raises CommandError."""
-    with failures_at(file):
+def read_text(file: Path) -> str:
+    """Read a text file; raise CommandError if that fails."""
+    with convert_failures(file):
         return file.read_text(encoding="utf-8")
 
 
-def object_of(file: Path, text: str) -> dict[str, Any]:
-    """Return the JSON object that is the text of a file; raises CommandError."""
-    with failures_at(file):
+def parse_object(file: Path, text: str) -> dict[str, Any]:
+    """Parse the text of a file as a JSON object; raise CommandError if it is none."""
+    with convert_failures(file):
         document = json.loads(text)
     if not isinstance(document, dict):
         raise CommandError(f"{file}: it is not an object")
@@ -132,13 +128,13 @@ def object_of(file: Path, text: str) -> dict[str, Any]:
 
 
 def discard_output() -> None:
-    """Discard the interpreter's own last flush, which would fail with a message."""
+    """Redirect standard output to nothing, so that the flush at interpreter exit cannot fail."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def replace_unencodable_characters() -> None:
-    """Print `?` for a character that the terminal's encoding lacks."""
+    """Print `?` for characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

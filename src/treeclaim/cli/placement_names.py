@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`placement-manage` and `placement-status`: the names that deployment tools call.
+"""`placement-manage` and `placement-status`, the programs that deployment tools call.
 
-Both take the options that name configuration files before the command, as oslo.config's commands
-do; those about logging are accepted, because tools pass them, and have no effect.
+Options for configuration files precede the command, as in oslo.config's programs. Options for logging have
+no effect; tools pass them.
 """
 
 import argparse
@@ -13,18 +13,18 @@ from treeclaim.cli import main as treeclaim
 
 
 def manage(arguments: Sequence[str] | None = None) -> int:
-    """Run `placement-manage`; return the exit code."""
+    """Run `placement-manage`; return the exit status."""
     return _run("placement-manage", "db", arguments)
 
 
 def status(arguments: Sequence[str] | None = None) -> int:
-    """Run `placement-status`; return the exit code."""
+    """Run `placement-status`; return the exit status."""
     return _run("placement-status", "upgrade", arguments)
 
 
 def _run(program: str, category: str, arguments: Sequence[str] | None) -> int:
     argument_list = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser(program, category)
+    parser = _make_parser(program, category)
     options = parser.parse_args(argument_list)
     if options.category is None:
         parser.print_help()
@@ -35,11 +35,11 @@ def _run(program: str, category: str, arguments: Sequence[str] | None) -> int:
         for value in getattr(options, name.replace("-", "_"))
         for part in (f"--{name}", value)
     ]
-    # Only options for configuration files follow, and the treeclaim command expects them at the end.
+    # The commands of treeclaim accept options for configuration files only at the end.
     return treeclaim.main([category, *options.command, *(files if options.command else [])])
 
 
-def _parser(program: str, category: str) -> argparse.ArgumentParser:
+def _make_parser(program: str, category: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("--config-file", action="append", default=[], metavar="PATH")
     parser.add_argument("--config-dir", action="append", default=[], metavar="DIR")

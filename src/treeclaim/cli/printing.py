@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints tables, trees, bars and progress; each text is one line.
+"""Tables, trees, bars and progress, with every text escaped to one line.
 
-Rich keeps line breaks in texts, and passes control characters to the terminal. Therefore no other module
-creates its `Text` or `Console` (`make lint` checks that), and plain strings are made safe here.
+Rich passes line breaks and control characters to the terminal. Therefore only this module creates its `Text`
+and `Console`; `make lint` checks that.
 """
 
 import sys
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from treeclaim.client.session import Progress
 
 _WIDEST = 1_000_000
-"""Columns of a pipe or a file: lines are not cut there."""
+"""Columns of a pipe or a file, which cut no lines."""
 
 _BAR = 30
 """Characters of a bar."""
 
 Line = Text
-"""A line or several lines, made by `line` and `lines`."""
+"""One or several lines, made by `make_line` and `join_lines`."""
 
 Part = str | tuple[str, str]
 """A part of a line: its text, or text and style."""
 
 
 class Printer(Console):
-    """Prints what can be read."""
+    """A console that escapes control characters."""
 
-    def render_str(self, text: str, **how: Any) -> Text:
-        """Make a text of a string; rich calls this method for all that it prints."""
-        return super().render_str(one_line(text), **how)
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Escape a string; rich calls this method for every string that it prints."""
+        return super().render_str(one_line(text), **options)
 
     def on_broken_pipe(self) -> None:
-        """Raise the error, with which the program ends: rich itself would end it with another status."""
-        raise  # noqa: PLE0704 - rich calls this where it handles the error
+        """Reraise the error; rich itself would exit with another status."""
+        raise  # noqa: PLE0704 - rich calls this method in its exception handler
 
 
-def printer() -> Printer:
-    """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""
+def make_printer() -> Printer:
+    """Return a printer: as wide as the terminal; uncut and without styles elsewhere."""
     is_seen = sys.stdout.isatty()
     return Printer(
         width=None if is_seen else _WIDEST,
@@ -56,36 +56,36 @@ def printer() -> Printer:
     )
 
 
-def line(*parts: Part, style: str = "") -> Line:
-    """Return a line of parts, each of which may have a style of its own."""
+def make_line(*parts: Part, style: str = "") -> Line:
+    """Return a line of parts, each with an optional style."""
     pairs = ((part, "") if isinstance(part, str) else part for part in parts)
     return Text.assemble(*((one_line(text), shade) for text, shade in pairs), style=style)
 
 
-def lines(parts: Iterable[str | Line]) -> Line:
-    """Return lines below each other."""
-    return Text("\n").join(line(each) if isinstance(each, str) else each for each in parts)
+def join_lines(parts: Iterable[str | Line]) -> Line:
+    """Join lines with line breaks."""
+    return Text("\n").join(make_line(each) if isinstance(each, str) else each for each in parts)
 
 
-def amounts_in_words(resources: Mapping[str, int]) -> str:
-    """Return amounts, such as `2 VCPU, 512 MEMORY_MB`."""
+def format_amounts(resources: Mapping[str, int]) -> str:
+    """Return amounts as text, such as `2 VCPU, 512 MEMORY_MB`."""
     return ", ".join(f"{amount} {name}" for name, amount in resources.items())
 
 
-def bar(part: float, whole: float, *, held: float = 0, width: int = _BAR) -> str:
-    """Return a bar that is as full as a part is of a whole; it shows from the first unit.
+def draw_bar(part: float, whole: float, *, held: float = 0, width: int = _BAR) -> str:
+    """Return a bar for a part of a whole; even one unit fills a character.
 
-    Held amounts of the part are drawn last, in another style.
+    Held amounts are the end of the part, in another shade.
     """
     filled = 0 if not part else max(1, min(width, round(width * part / max(whole, 1))))
-    kept = 0 if not held else max(1, min(filled, round(filled * held / part)))
-    return "█" * (filled - kept) + "▒" * kept + "░" * (width - filled)
+    shaded = 0 if not held else max(1, min(filled, round(filled * held / part)))
+    return "█" * (filled - shaded) + "▒" * shaded + "░" * (width - filled)
 
 
 @contextmanager
-def shown_progress() -> Iterator["Progress"]:
-    """Show progress during a block; yield a function that reports the progress of a stage."""
-    # Slow to import, and only some commands take long.
+def show_progress() -> Iterator["Progress"]:
+    """Show progress on a terminal; yield the function that reports it."""
+    # Slow to import; most commands need no progress.
     from rich import progress  # noqa: PLC0415
 
     columns = (
@@ -107,7 +107,7 @@ def shown_progress() -> Iterator["Progress"]:
 
 
 @contextmanager
-def shown_waiting(what: str) -> Iterator[None]:
-    """Show on a terminal that a call is under way."""
-    with Printer(stderr=True).status(what) if sys.stderr.isatty() else nullcontext():
+def show_waiting(text: str) -> Iterator[None]:
+    """Show a text on a terminal while a call runs."""
+    with Printer(stderr=True).status(text) if sys.stderr.isatty() else nullcontext():
         yield

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries for candidates on the command line: words, a query string, or a flavor.
 
-A query is printed as it is typed, `resources=VCPU:2 limit=3`, so that the output of a command can be pasted
-into another. Unknown names are refused with the nearest known name. A flavor of Nova becomes the query that
-Nova would send.
+Commands print queries in the form of their input, `resources=VCPU:2 limit=3`, for pasting. A flavor becomes the
+query that Nova sends for it.
 """
 
 import argparse
@@ -15,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from treeclaim.cli.nova import Nova
-from treeclaim.cli.output import CommandError, failures_at, warn
+from treeclaim.cli.output import CommandError, convert_failures, warn
 from treeclaim.client import CandidateQuery, Flavor
 from treeclaim.model.flavors import parse_flavors
 from treeclaim.model.names import unknown_word
@@ -43,49 +42,44 @@ def has_query(options: argparse.Namespace) -> bool:
     return any((options.parameters, options.flavor_file, options.server_flavor))
 
 
-def in_words(query: str | CandidateQuery) -> str:
-    """Return a query as words that a shell reads as they are."""
+def format_query(query: str | CandidateQuery) -> str:
+    """Return a query as quoted words of a shell."""
     pairs = CandidateQuery.of(query).parameters
     return " ".join(shlex.quote(f"{name}={value}") for name, value in pairs)
 
 
-def query_of(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> CandidateQuery:
-    """Return the query that the options describe.
-
-    Args:
-        options: The options of the command.
-        find_nova: Returns Nova of the cloud, for `--server-flavor`.
-    """
-    parameters = [pair for text in options.parameters for pair in _pairs(text)]
+def build_query(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> CandidateQuery:
+    """Return the query of the options; `find_nova` returns the compute API for `--server-flavor`."""
+    parameters = [pair for text in options.parameters for pair in _parse_parameters(text)]
     for name, _ in parameters:
         if find_parameter(name) is None:
             hint = "; sizes belong into a file for --flavor-file" if name in _SIZES else ""
             base_name = re.split("[0-9_:]", name)[0]
             raise CommandError(unknown_word(name, BY_NAME, resembling=base_name) + hint)
     _refuse_repeated_amounts([name for name, _ in parameters])
-    of_flavor: Sequence[tuple[str, str]] = ()
+    flavor_parameters: Sequence[tuple[str, str]] = ()
     if options.server_flavor is not None:
-        name = options.server_flavor
-        flavor = find_nova().flavor(name)
-        of_flavor = translated(flavor, f"flavor {name} cannot be read").parameters
+        name = options.translate_flavor
+        query = build_flavor_query(find_nova().flavor(name), f"flavor {name} cannot be read")
+        flavor_parameters = query.parameters
     elif options.flavor_file is not None:
-        flavors = list(flavors_in(options.flavor_file).values())
+        flavors = list(read_flavors(options.flavor_file).values())
         if len(flavors) != 1:
             text = f"{options.flavor_file}: there are {len(flavors)} flavors in it, not one"
             raise CommandError(text)
-        of_flavor = translated(flavors[0], str(options.flavor_file)).parameters
-    if not (of_flavor or parameters):
+        flavor_parameters = build_flavor_query(flavors[0], str(options.flavor_file)).parameters
+    if not (flavor_parameters or parameters):
         raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
     if any(name == ENABLED_HOSTS[0] for name, _ in parameters):
-        # Typed parameters of the root replace those of the flavor.
-        of_flavor = [pair for pair in of_flavor if pair != ENABLED_HOSTS]
+        # A typed requirement on the root replaces the flavor's.
+        flavor_parameters = [pair for pair in flavor_parameters if pair != ENABLED_HOSTS]
     if (order := getattr(options, "order_by", None)) is not None:
         parameters.append(("order_by", order))
-    return CandidateQuery((*of_flavor, *parameters))
+    return CandidateQuery((*flavor_parameters, *parameters))
 
 
 def _refuse_repeated_amounts(names: Sequence[str]) -> None:
-    """Refuse amounts that the service would ignore: the last ones replace those before them."""
+    """Reject repeated amounts, of which the service would use only the last."""
     for name in names:
         parameter = find_parameter(name)
         if names.count(name) > 1 and parameter and parameter.grammar is Grammar.AMOUNTS:
@@ -93,11 +87,8 @@ def _refuse_repeated_amounts(names: Sequence[str]) -> None:
             raise CommandError(text)
 
 
-def _pairs(text: str) -> Sequence[tuple[str, str]]:
-    """Return the parameter of a word, or those of a query string.
-
-    A query string begins with `?`, or has another parameter after `&`.
-    """
+def _parse_parameters(text: str) -> Sequence[tuple[str, str]]:
+    """Parse a word, or a query string, which begins with `?` or has a parameter after `&`."""
     if text.startswith("?") or _SEVERAL.match(text):
         return CandidateQuery.parsed(text).parameters
     name, equals, value = text.partition("=")
@@ -106,14 +97,14 @@ def _pairs(text: str) -> Sequence[tuple[str, str]]:
     return ((name, value),)
 
 
-def translated(flavor: Flavor, source: str) -> CandidateQuery:
-    """Return the query that Nova sends for a flavor; warn of the parts that it checks itself.
+def build_flavor_query(flavor: Flavor, source: str) -> CandidateQuery:
+    """Return the query that Nova sends for a flavor; warn of extra specs outside the query.
 
     Args:
         flavor: The flavor.
-        source: The flavor's place, for messages.
+        source: Place of the flavor for messages.
     """
-    with failures_at(source):
+    with convert_failures(source):
         translation = translate_flavor(flavor)
     if translation.omitted_specs:
         omitted_specs = ", ".join(translation.omitted_specs)
@@ -121,7 +112,7 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
     return CandidateQuery(translation.parameters)
 
 
-def flavors_in(file: Path) -> dict[str, Flavor]:
-    """Return the flavors of a file by name."""
-    with failures_at(file), failures_at(file, (yaml.YAMLError,)):
+def read_flavors(file: Path) -> dict[str, Flavor]:
+    """Read the flavors of a YAML or JSON file; return them by name."""
+    with convert_failures(file), convert_failures(file, (yaml.YAMLError,)):
         return parse_flavors(yaml.safe_load(file.read_text(encoding="utf-8")))

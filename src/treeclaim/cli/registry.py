@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of all commands: their words, the class of each, and a line of help.
+"""The table of all commands: words, class, and a line of help.
 
-Only the class of the command that runs is imported: the commands of a cloud have no use for the service, which
-takes seconds to import, and the help of the program imports no command.
+Only the command that runs is imported, as the modules of the service take seconds. The help of the program
+imports no command.
 """
 
 import re
@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 _COLUMNS = re.compile(" {2,}")
 
 _ENDPOINT_OPTIONS = ("--endpoint", "--os-cloud", "--token")
-"""Options of all commands of a cloud, which may come before the command, too."""
+"""Options of cloud commands that may precede the command."""
 
 
 class CommandEntry(NamedTuple):
     """A command.
 
     Attributes:
-        target: Module below `treeclaim.cli` and class.
-        help: One line of help.
-        alias: A short name; None for none.
+        target: `module:class`, below `treeclaim.cli`.
+        help: A line of help.
+        alias: A short name, or None.
     """
 
     target: str
@@ -30,12 +30,12 @@ class CommandEntry(NamedTuple):
     alias: str | None = None
 
     def load(self) -> Any:
-        """Return the class."""
+        """Import the class."""
         module, _, name = self.target.partition(":")
         return getattr(import_module(f"treeclaim.cli.{module}"), name)
 
 
-# Words and a short name of each command, its class, and its line of help.
+# Words, short name, class and line of help of each command.
 _COMMANDS = """
 serve                         serve:Serve                              run the service; SIGHUP reloads it without losing a request
 db sync                       service.commands:SyncDatabase            upgrade the schema to the newest revision
@@ -62,7 +62,7 @@ allocation place = place      consumers.allocations:PlaceConsumers     find plac
 allocation release = release  consumers.allocations:ReleaseAllocation  release all allocations of a consumer
 allocation show               consumers.allocations:ShowAllocation     show the allocations of a consumer
 hold create                   consumers.holds:CreateHolds              reserve capacity for later claims
-hold list                     consumers.holds:ListHolds                list holds, and what is drawn from them
+hold list                     consumers.holds:ListHolds                list holds and the amounts drawn from them
 condition set                 providers.conditions:SetCondition        stop new allocations from a provider
 condition unset               providers.conditions:UnsetCondition      remove a condition from a provider
 condition list                providers.conditions:ListConditions      list the conditions of providers
@@ -86,7 +86,7 @@ audit                         consumers.audit:Audit                    find erro
 demo                          demo:Demo                                show the main job on a temporary database
 """
 
-# Lines of help of the first words of commands that have two.
+# First words of two, with their lines of help.
 _GROUPS = """
 db          create, upgrade and tidy up the database
 upgrade     prepare an upgrade
@@ -112,7 +112,7 @@ def _read_commands() -> Iterator[tuple[str, CommandEntry]]:
 
 
 COMMANDS = dict(_read_commands())
-"""Commands by their words, in the order of the help."""
+"""Commands by their words."""
 
 GROUPS = dict(_COLUMNS.split(line, maxsplit=1) for line in _GROUPS.strip().splitlines())
 """Lines of help by the first words of commands."""
@@ -120,14 +120,14 @@ GROUPS = dict(_COLUMNS.split(line, maxsplit=1) for line in _GROUPS.strip().split
 _BY_ALIAS = {entry.alias: entry for entry in COMMANDS.values() if entry.alias is not None}
 
 
-def all_commands() -> dict[str, CommandEntry]:
-    """Return the commands by their words, and by their aliases."""
+def list_commands() -> dict[str, CommandEntry]:
+    """Return the commands by their words and aliases."""
     return COMMANDS | _BY_ALIAS
 
 
 def find_command(words: Sequence[str]) -> tuple[str, CommandEntry] | None:
-    """Return the command that a command line begins with, and its words; None without one."""
-    commands = all_commands()
+    """Return the name and the entry of the command that begins a command line; None without one."""
+    commands = list_commands()
     for count in (2, 1):
         name = " ".join(words[:count])
         if len(words) >= count and name in commands:
@@ -136,7 +136,7 @@ def find_command(words: Sequence[str]) -> tuple[str, CommandEntry] | None:
 
 
 def split_leading_options(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return a command line that begins with its command, and the options of an endpoint before that."""
+    """Split a command line; return its end from the command on, and the endpoint options before it."""
     begin = 0
     while begin < len(words) and words[begin].partition("=")[0] in _ENDPOINT_OPTIONS:
         begin += 1 if "=" in words[begin] else 2
@@ -144,12 +144,7 @@ def split_leading_options(words: Sequence[str]) -> tuple[Sequence[str], Sequence
 
 
 def run_command(words: Sequence[str], trailing_options: Sequence[str] = ()) -> int | None:
-    """Run the command of a command line; return its exit status, None if there is no such command.
-
-    Args:
-        words: The command line.
-        trailing_options: Options to append to it.
-    """
+    """Run a command line with appended options; return the exit status, None for an unknown command."""
     match = find_command(words)
     if match is None:
         return None

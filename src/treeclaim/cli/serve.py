@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim serve`, the service with a server of its own, and `treeclaim admin`, its admin listener alone."""
+"""`treeclaim serve`, the service, and `treeclaim admin`, its admin listener for other WSGI servers."""
 
 import argparse
 import socket
@@ -12,13 +12,13 @@ from treeclaim.cli.output import PORT, CommandError
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 
 _THREADS = 32
-"""Requests that a process handles at a time: half of them may be writes that wait for the database,
-and a quarter long questions, while the rest go on. A thread that waits costs 50 KB."""
+"""Requests that a process handles at once. Half may be writes that wait for the database, a quarter long
+searches. A waiting thread costs 50 KB."""
 
 _SHORTEST_LIFETIME = 60
 
 _SERVICE_PACKAGES = ("falcon", "numpy", "oslo_log", "sqlalchemy")
-"""Packages that the loader imports; the first process needs none of them."""
+"""Packages that the loader imports, but not the first process."""
 
 
 class Serve(DeclaredCommand):
@@ -26,7 +26,7 @@ class Serve(DeclaredCommand):
 
     example = "--workers 4 --config-file /etc/placement/placement.conf"
 
-    # Named as the settings are.
+    # Attributes are named like the fields of ServerSettings.
     arguments = f"""
         --host ADDRESS = 127.0.0.1             address to listen on
         {ALLOW_NOAUTH2}                        let noauth2, which believes every caller, listen on addresses that other machines can reach
@@ -72,7 +72,7 @@ class ServeAdmin(DeclaredCommand):
 
 
 def _check_unix_socket(path: Path) -> None:
-    """Take away the socket that a service left which was killed, but no other file."""
+    """Remove the stale socket of a killed service; raise CommandError for anything else at the path."""
     if not path.parent.is_dir():
         raise CommandError(f"cannot listen on {path}: its folder does not exist")
     if not path.exists():
@@ -89,16 +89,11 @@ def _check_unix_socket(path: Path) -> None:
 
 
 def _serve_until_stopped(settings: ServerSettings) -> None:
-    """Run the first process of a service, or of an admin listener.
-
-    Raises:
-        CommandError: if it cannot run.
-        ModuleNotFoundError: if a package of the service is not installed.
-    """
+    """Run the first process; raise ModuleNotFoundError if a package of the service is missing."""
     for package in _SERVICE_PACKAGES:
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
-    # Importing the server takes a while, and no other command needs it.
+    # Slow to import; no other command needs it.
     from treeclaim.server.processes import master  # noqa: PLC0415
     from treeclaim.server.processes.listening import ListenError  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.session import in_batches
+from treeclaim.client.session import split_batches
 from treeclaim.model.names import normalised_uuid
 
 LONGEST_NAME = 255
@@ -36,7 +36,7 @@ def read_aggregate_names(client: Client) -> AggregateNames | None:
     return names
 
 
-def shown_aggregate(names: AggregateNames, uuid: str) -> str:
+def format_aggregate(names: AggregateNames, uuid: str) -> str:
     """Return an aggregate as people see it: its uuid, and its name before that."""
     name = names.get(normalised_uuid(uuid) or uuid)
     return uuid if name is None else f"{name} ({uuid})"
@@ -44,5 +44,5 @@ def shown_aggregate(names: AggregateNames, uuid: str) -> str:
 
 def name_aggregates(client: Client, names: Mapping[str, str | None]) -> None:
     """Name any number of aggregates by uuid; None removes a name."""
-    for batch in in_batches(list(names.items()), _MOST_NAMES):
+    for batch in split_batches(list(names.items()), _MOST_NAMES):
         client.call("POST", _NAMES, {"names": dict(batch)})

@@ -13,11 +13,11 @@ from treeclaim.client.errors import (
     ClientError,
     ConsumerExistsError,
     UnsupportedFeatureError,
-    failure_of,
+    parse_error_response,
 )
-from treeclaim.client.queries import CandidateQuery, Request, kept_request
+from treeclaim.client.queries import CandidateQuery, Request, serialize_request
 from treeclaim.client.retry import Patience, is_outcome_unknown, is_repeatable
-from treeclaim.client.session import BATCH, make_adapter, make_session, query_string, send
+from treeclaim.client.session import BATCH, encode_query, make_adapter, make_session, send
 from treeclaim.model import microversions
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.microversions import EXTENSION_MINOR, EXTENSION_VERSION, Feature
@@ -84,15 +84,15 @@ class Client:
         """
         response = self.send("GET", "/", {})
         if response.status_code >= HTTPStatus.BAD_REQUEST:
-            raise failure_of("GET /", response)
-        highest = _highest_minor(response)
+            raise parse_error_response("GET /", response)
+        highest = _find_highest_minor(response)
         if highest is None:
             raise ClientError("the answer is not the version document of Placement")
         if highest < _LATEST:
             raise UnsupportedFeatureError(
                 f"the client needs placement 1.{_LATEST}, but the server has 1.{highest} only"
             )
-        extension = _highest_minor(self.send("GET", "/treeclaim", {}))
+        extension = _find_highest_minor(self.send("GET", "/treeclaim", {}))
         return None if extension is None else min(extension, EXTENSION_MINOR)
 
     def require_extension(self, feature: str) -> None:
@@ -127,7 +127,7 @@ class Client:
                 response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
                 and "retry-after" in response.headers
             ):
-                raise failure_of(f"{method} {path}", response)
+                raise parse_error_response(f"{method} {path}", response)
             return response
 
         return self._patience.repeat(attempt) if is_repeatable(method, path) else attempt()
@@ -159,7 +159,7 @@ class Client:
             version += f", treeclaim 1.{extension}"
         response = self.send(method, path, {"OpenStack-API-Version": version}, json)
         if response.status_code >= HTTPStatus.BAD_REQUEST:
-            raise failure_of(f"{method} {path}", response)
+            raise parse_error_response(f"{method} {path}", response)
         if not response.content:
             return None
         try:
@@ -172,7 +172,7 @@ class Client:
 
     def get(self, path: str, **parameters: str) -> Any:
         """Return the document of a GET."""
-        return self.call("GET", path + (f"?{query_string(parameters)}" if parameters else ""))
+        return self.call("GET", path + (f"?{encode_query(parameters)}" if parameters else ""))
 
     def pages(self, path: str, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield the pages of a list of the extension."""
@@ -298,7 +298,7 @@ class Client:
             ConsumerExistsError: if the consumer has allocations, and `replace` is false.
             ClientError: if the claim is refused, or the server does not come back in time.
         """
-        body = _claim_body(allocation_request, project_id, user_id, consumer_type)
+        body = _build_claim_body(allocation_request, project_id, user_id, consumer_type)
         if from_holds or hold is not None:
             self.require_extension("holds")
         if from_holds:
@@ -306,7 +306,7 @@ class Client:
         if hold is not None:
             body |= {"hold": dict(hold), "consumer_type": HOLD_TYPE}
         if request is not None and self.extension is not None:
-            body["request"] = kept_request(request)
+            body["request"] = serialize_request(request)
         self._write_claim(consumer_uuid, body, replace=replace)
 
     def _write_claim(self, consumer_uuid: str, body: dict[str, Any], *, replace: bool) -> None:
@@ -350,7 +350,7 @@ class Client:
         return self._patience.repeat(attempt)
 
 
-def _highest_minor(response: Any) -> int | None:
+def _find_highest_minor(response: Any) -> int | None:
     """Return the N of the highest version 1.N of a version document; None for another document."""
     try:
         versions = orjson.loads(response.content)["versions"]
@@ -359,7 +359,7 @@ def _highest_minor(response: Any) -> int | None:
         return None
 
 
-def _claim_body(
+def _build_claim_body(
     candidate: Mapping[str, Any], project_id: str, user_id: str, consumer_type: str | None
 ) -> dict[str, Any]:
     """Return the body of PUT /allocations/{consumer} for a candidate, without the generation."""

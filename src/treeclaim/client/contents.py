@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.client import Client, amounts_by_provider
 from treeclaim.client.provider_batches import Action, PlannedChange
-from treeclaim.client.session import Progress, in_parallel
-from treeclaim.client.states import State, state_of
+from treeclaim.client.session import Progress, run_parallel
+from treeclaim.client.states import State, make_state
 from treeclaim.model.parts import CONDITIONS, PARTS
 
 Amounts = Mapping[str, Mapping[str, int]]
@@ -135,13 +135,13 @@ def _read_singly(client: Client, contents: Contents, progress: Progress) -> None
         uuid = row["uuid"]
         documents = {part.name: client.get(part.path(uuid))[part.name] for part in parts}
         path = f"/resource_providers/{uuid}/allocations"
-        return state_of({**row, **documents}, parts), client.get(path)["allocations"]
+        return make_state({**row, **documents}, parts), client.get(path)["allocations"]
 
     def read_consumer(uuid: str) -> ConsumerContents:
         return ConsumerContents.read(uuid, client.get(f"/allocations/{uuid}"))
 
     def read_all(kind: str, read: Callable[[Any], Result], items: Sequence[Any]) -> list[Result]:
-        return in_parallel(read, items, threads=_THREADS, progress=partial(progress, kind))
+        return run_parallel(read, items, threads=_THREADS, progress=partial(progress, kind))
 
     rows = read_all("providers", read_provider, client.providers())
     contents.providers = {provider.uuid: provider for provider, _ in rows}
@@ -161,7 +161,7 @@ def _read_in_bulk(client: Client, contents: Contents, progress: Progress) -> Non
 
     include = [*(part.name for part in PARTS), CONDITIONS.name]
     rows = list(count("providers", client.provider_states(include)))
-    contents.providers = {row["uuid"]: state_of(row, PARTS) for row in rows}
+    contents.providers = {row["uuid"]: make_state(row, PARTS) for row in rows}
     contents.conditions = {
         (row["uuid"], key): members
         for row in rows
@@ -181,12 +181,12 @@ def _read_in_bulk(client: Client, contents: Contents, progress: Progress) -> Non
 Key = TypeVar("Key")
 
 
-def differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dict[Key, Any]:
+def find_differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dict[Key, Any]:
     """Return the items of the source that the target lacks or has different."""
     return {key: value for key, value in source.items() if target.get(key) != value}
 
 
-def differing_consumers(source: Contents, target: Contents) -> dict[str, list[str]]:
+def find_differing_consumers(source: Contents, target: Contents) -> dict[str, list[str]]:
     """Return the members in which consumers of the source differ at the target, by uuid."""
     # Holds are known only where the source has the extension.
     compared = ["held", *(["hold", "drawn_from"] if source.is_extended else [])]
@@ -216,19 +216,19 @@ def find_differences(source: Contents, target: Contents) -> Iterator[str]:
     yield from (f"trait {name} is missing" for name in sorted(source.traits - target.traits))
     classes = sorted(source.classes - target.classes)
     yield from (f"resource class {name} is missing" for name in classes)
-    for aggregate in sorted(differing_items(source.aggregates, target.aggregates)):
+    for aggregate in sorted(find_differing_items(source.aggregates, target.aggregates)):
         yield f"aggregate {aggregate}: name differs"
     for uuid, provider in source.providers.items():
         change = PlannedChange(target.providers.get(uuid), provider)
         members = ["existence"] if change.action is Action.CREATE else change.differing
         yield from (f"provider {uuid} ({provider.name}): {member} differs" for member in members)
-    for uuid, key in differing_items(source.conditions, target.conditions):
+    for uuid, key in find_differing_items(source.conditions, target.conditions):
         yield f"provider {uuid} ({source.providers[uuid].name}): condition {key} differs"
-    for mix in sorted(differing_items(source.mixes, target.mixes)):
+    for mix in sorted(find_differing_items(source.mixes, target.mixes)):
         yield f"mix {mix} differs"
-    for uuid, members in differing_consumers(source, target).items():
+    for uuid, members in find_differing_consumers(source, target).items():
         yield from (f"{source.consumers[uuid].title}: {member} differs" for member in members)
-    for uuid in differing_items(source.requests, target.requests):
+    for uuid in find_differing_items(source.requests, target.requests):
         yield f"consumer {uuid}: request differs"
     for uuid in sorted(target.consumers.keys() - source.consumers.keys()):
         if not source.providers.keys().isdisjoint(target.consumers[uuid].places):

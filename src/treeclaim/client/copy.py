@@ -13,14 +13,14 @@ from treeclaim.client.contents import (
     Amounts,
     ConsumerContents,
     Contents,
-    differing_consumers,
-    differing_items,
     find_differences,
+    find_differing_consumers,
+    find_differing_items,
     read_contents,
 )
 from treeclaim.client.errors import ClientError
-from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
-from treeclaim.client.session import Progress, escape_url, in_batches
+from treeclaim.client.provider_batches import Action, PlannedChange, group_by_tree, write_trees
+from treeclaim.client.session import Progress, escape_url, split_batches
 from treeclaim.model.names import UNKNOWN_TYPE, is_custom_name
 from treeclaim.model.parts import INVENTORIES, TRAITS
 
@@ -125,7 +125,7 @@ class _Copier:
         for kind, names in (("traits", traits), ("resource_classes", classes)):
             for name in sorted(filter(is_custom_name, names)):
                 self._target.call("PUT", f"/{kind}/{name}")
-        if aggregates := differing_items(self._source.aggregates, self._present.aggregates):
+        if aggregates := find_differing_items(self._source.aggregates, self._present.aggregates):
             name_aggregates(self._target, aggregates)
 
     def copy_providers(self) -> None:
@@ -142,34 +142,38 @@ class _Copier:
             self._progress("writing providers", outcome.providers, len(changes) - kept)
 
         parents = {uuid: provider.parent for uuid, provider in providers.items()}
-        refusals = write_trees(self._target, in_trees(changes, parents), note=note)
+        refusals = write_trees(self._target, group_by_tree(changes, parents), note=note)
         outcome.refused += [
             f"provider {uuid} ({providers[uuid].name}): {reason}"
             for uuid, reason in refusals.items()
         ]
 
     def copy_mixes(self) -> None:
-        for name, requests in differing_items(self._source.mixes, self._present.mixes).items():
+        for name, requests in find_differing_items(
+            self._source.mixes, self._present.mixes
+        ).items():
             with self._noting_refusals(f"mix {name}"):
                 path = f"/treeclaim/mixes/{escape_url(name)}"
                 self._target.call("PUT", path, {"requests": requests})
 
     def copy_conditions(self) -> None:
-        conditions = differing_items(self._source.conditions, self._present.conditions)
+        conditions = find_differing_items(self._source.conditions, self._present.conditions)
         for (uuid, key), members in conditions.items():
             with self._noting_refusals(f"condition {key} of provider {uuid}"):
                 path = f"/treeclaim/providers/{uuid}/conditions/{escape_url(key)}"
                 self._target.call("PUT", path, members)
 
     def copy_requests(self) -> None:
-        requests = differing_items(self._source.requests, self._present.requests)
-        for batch in in_batches(list(requests.items())):
+        requests = find_differing_items(self._source.requests, self._present.requests)
+        for batch in split_batches(list(requests.items())):
             with self._noting_refusals(f"requests of {len(batch)} consumers"):
                 self._target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
 
     def copy_consumers(self) -> None:
         consumers = self._source.consumers
-        changed = [consumers[uuid] for uuid in differing_consumers(self._source, self._present)]
+        changed = [
+            consumers[uuid] for uuid in find_differing_consumers(self._source, self._present)
+        ]
         self.outcome.unchanged += len(consumers) - len(changed)
         drawing = [consumer for consumer in changed if consumer.drawn_from]
         drawn = sorted({hold for consumer in drawing for hold in consumer.drawn_from})
@@ -217,16 +221,16 @@ class _Copier:
         for drawn in consumer.drawn_from.values():
             for uuid, resources in drawn.items():
                 amounts[uuid].subtract(resources)
-        _claim(self._target, consumer, _positive(amounts))
+        _claim(self._target, consumer, _select_positive(amounts))
         for hold, drawn in consumer.drawn_from.items():
             if hold in self._source.consumers:
                 _claim(self._target, self._source.consumers[hold], drawn)
             for uuid, resources in drawn.items():
                 amounts[uuid].update(resources)
-            _claim(self._target, consumer, _positive(amounts), from_holds=[hold])
+            _claim(self._target, consumer, _select_positive(amounts), from_holds=[hold])
 
 
-def _positive(amounts: Mapping[str, Mapping[str, int]]) -> Amounts:
+def _select_positive(amounts: Mapping[str, Mapping[str, int]]) -> Amounts:
     positive = {
         uuid: {name: amount for name, amount in resources.items() if amount > 0}
         for uuid, resources in amounts.items()

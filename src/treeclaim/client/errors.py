@@ -73,7 +73,7 @@ class ConsumerExistsError(ClientError):
         self.present = present
 
 
-def failure_of(call: str, response: Any) -> ClientError:
+def parse_error_response(call: str, response: Any) -> ClientError:
     """Return the error of a response, with all members of its document.
 
     Args:
@@ -82,16 +82,16 @@ def failure_of(call: str, response: Any) -> ClientError:
     """
     try:
         objects = orjson.loads(response.content)["errors"]
-        errors = [_error_of(call, response, dict(each), str(each["detail"])) for each in objects]
+        errors = [_make_error(call, response, dict(each), str(each["detail"])) for each in objects]
         failure = errors[0]
     except (ValueError, KeyError, IndexError, TypeError):
         text = response.content.decode("utf-8", "replace")
-        return _error_of(call, response, {}, text[:200])
+        return _make_error(call, response, {}, text[:200])
     failure.errors = errors
     return failure
 
 
-def _error_of(call: str, response: Any, error: Mapping[str, Any], detail: str) -> ClientError:
+def _make_error(call: str, response: Any, error: Mapping[str, Any], detail: str) -> ClientError:
     # Placement writes the status in words, an empty line, and then the reason.
     general, _, reason = detail.partition("\n\n")
     text = " ".join((reason or general).split())

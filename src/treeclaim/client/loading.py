@@ -18,12 +18,12 @@ from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import (
     Action,
     PlannedChange,
-    in_trees,
+    group_by_tree,
     order_trees,
     write_trees,
 )
-from treeclaim.client.session import Progress, in_parallel, no_progress
-from treeclaim.client.states import State, read_rows, state_of
+from treeclaim.client.session import Progress, ignore_progress, run_parallel
+from treeclaim.client.states import State, make_state, read_rows
 from treeclaim.client.topology.document import DocumentFault
 from treeclaim.client.topology.file import Topology, TopologyError
 from treeclaim.client.topology.planned import PlannedProvider, rename_consumed
@@ -56,7 +56,7 @@ def make_plan(
     topology: Topology,
     *,
     prune: bool = False,
-    progress: Progress = no_progress,
+    progress: Progress = ignore_progress,
 ) -> LoadPlan:
     """Plan the changes from an endpoint to a file; write nothing.
 
@@ -79,7 +79,7 @@ def make_plan(
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
     named = read_aggregate_names(client)
-    words = {} if named is None else _unnamed_words(topology, named)
+    words = {} if named is None else _find_unnamed_words(topology, named)
     return LoadPlan(
         [*changes, *planner.deletions()],
         traits,
@@ -90,7 +90,7 @@ def make_plan(
     )
 
 
-def _unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, str]:
+def _find_unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, str]:
     """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
     words = {
         str(word)
@@ -205,7 +205,7 @@ class _Planner:
             planned.values, lambda name: self._resolve(name, planned.line) or ""
         )
         uuid = self._uuids[planned.name]
-        before = state_of(rows[uuid], planned.parts) if uuid in rows else None
+        before = make_state(rows[uuid], planned.parts) if uuid in rows else None
         new_state = State(uuid, planned.name, self.parents[uuid], values=values)
         change = PlannedChange(before, new_state, self._prune, planned.line)
         for name, fields in INVENTORIES.or_empty(change.after.values).items():
@@ -232,7 +232,7 @@ class _Planner:
             if parent in below or parent in listing:
                 below[uuid] = None
         going = [uuid for uuid in reversed(below) if uuid not in self._in_file]
-        return [PlannedChange(state_of(self._by_uuid[uuid], ()), None) for uuid in going]
+        return [PlannedChange(make_state(self._by_uuid[uuid], ()), None) for uuid in going]
 
     def names(self) -> dict[str, str]:
         name_by_uuid = {uuid: row["name"] for uuid, row in self._by_uuid.items()}
@@ -287,7 +287,7 @@ def apply_plan(
     plan: LoadPlan,
     *,
     dry_run: bool = False,
-    progress: Progress = no_progress,
+    progress: Progress = ignore_progress,
 ) -> LoadOutcome:
     """Carry a plan out: whole trees first, then deletions, the deepest first.
 
@@ -310,7 +310,7 @@ def apply_plan(
         progress("writing", len(outcome.done), len(plan.changes))
 
     try:
-        trees = in_trees(written, plan.parents)
+        trees = group_by_tree(written, plan.parents)
         outcome.refusals |= write_trees(client, trees, dry_run=dry_run, note=note)
         delete = _foresee_refusals if dry_run else _delete
         outcome.refusals |= delete(client, deletions, plan.parents)
@@ -340,7 +340,7 @@ def _delete(
             refusals[change.after.uuid] = str(error)
 
     for _, level in groupby(deletions, key=lambda change: places[change.after.uuid].depth):
-        in_parallel(delete, list(level))
+        run_parallel(delete, list(level))
     return refusals
 
 

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.retry import is_conflict
-from treeclaim.client.session import BATCH, in_batches
+from treeclaim.client.session import BATCH, split_batches
 from treeclaim.client.states import (
     State,
-    find_field_changes,
-    merge,
-    state_of,
-    value_in_words,
+    format_changes,
+    format_value,
+    make_state,
+    merge_part,
 )
 from treeclaim.model.parts import PARTS
 
@@ -74,7 +74,7 @@ class PlannedChange:
             return self.before
         present = {} if self.before is None else self.before.values
         values = {
-            part.name: merge(
+            part.name: merge_part(
                 part, part.or_empty(present), self.wanted.values[part.name], prune=self.prune
             )
             for part in PARTS
@@ -111,7 +111,7 @@ class PlannedChange:
         """Plan the change from the state that the provider has now."""
         parts = [part for part in PARTS if part.name in self.after.values]
         rows = client.provider_states([part.name for part in parts], uuid=self.after.uuid)
-        return replace(self, before=next((state_of(row, parts) for row in rows), None))
+        return replace(self, before=next((make_state(row, parts) for row in rows), None))
 
     @property
     def place(self) -> str:
@@ -144,12 +144,12 @@ class PlannedChange:
             | ({} if state.parent is None else {"parent": names.get(state.parent, state.parent)})
             for state in (before, after)
         )
-        yield from find_field_changes(old, new)
+        yield from format_changes(old, new)
         for part in PARTS:
             if part.name in after.values:
                 had, has = (part.or_empty(state.values) for state in (before, after))
-                yield from find_field_changes(
-                    value_in_words(part, had, has, names), value_in_words(part, has, had, names)
+                yield from format_changes(
+                    format_value(part, had, has, names), format_value(part, has, had, names)
                 )
 
 
@@ -183,7 +183,7 @@ def order_trees(parents: Mapping[str, str | None]) -> dict[str, TreePlace]:
 Tree = Sequence[PlannedChange]
 
 
-def in_trees(
+def group_by_tree(
     changes: Sequence[PlannedChange], parents: Mapping[str, str | None]
 ) -> list[list[PlannedChange]]:
     """Group changes by tree, parents before children; trees come in the order of the changes.
@@ -235,7 +235,7 @@ def write_trees(
         written = [change for change in tree if change.action is not Action.KEEP]
         if len(written) > BATCH:
             uuids = [change.after.uuid for change in written]
-            for part in () if dry_run else in_batches(written):
+            for part in () if dry_run else split_batches(written):
                 if refusals.keys().isdisjoint(uuids):
                     write([part])
                 else:
@@ -275,12 +275,12 @@ def _write(
         elif attempts > 1 and all(map(is_conflict, error.errors)):
             again([[change.again(client) for change in changes]], attempts=attempts - 1)
         else:
-            refusals |= _reasons_by_uuid(error, changes)
+            refusals |= _find_reasons(error, changes)
     else:
         note(changes)
 
 
-def _reasons_by_uuid(error: ClientError, changes: Tree) -> dict[str, str]:
+def _find_reasons(error: ClientError, changes: Tree) -> dict[str, str]:
     """Return the reason for each provider of a refused call; the error that names it is without its position."""
     reasons: dict[str, str] = {}
     for text in map(str, error.errors):

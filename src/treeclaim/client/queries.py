@@ -54,7 +54,7 @@ _LONGEST_REQUEST = 16_384
 """Bytes of a request that a server keeps (contract page 100, section 4.1)."""
 
 
-def kept_request(request: Request) -> list[str] | None:
+def serialize_request(request: Request) -> list[str] | None:
     """Return a request in the form that is kept; None if it is too long to be kept.
 
     The holds from which a claim draws are not part of its request.

@@ -83,12 +83,12 @@ def send(
             **body,
         )
     except ClientException as error:
-        raise _failure_of(f"{method} {path}", error) from error
+        raise _convert_exception(f"{method} {path}", error) from error
     except (ValueError, OverflowError) as error:
         raise ClientError(f"{method} {path}: {error}") from error
 
 
-def _failure_of(call: str, error: "ClientException") -> ClientError:
+def _convert_exception(call: str, error: "ClientException") -> ClientError:
     """Return the error of a call without a response.
 
     keystoneauth1 does not distinguish failures before and after the connection was made; the causes of its
@@ -119,7 +119,7 @@ def escape_url(text: str, safe: str = "") -> str:
     return quote(text, safe=safe, errors=_NOT_UTF_8)
 
 
-def query_string(parameters: Mapping[str, str] | Sequence[tuple[str, str]], safe: str = "") -> str:
+def encode_query(parameters: Mapping[str, str] | Sequence[tuple[str, str]], safe: str = "") -> str:
     """Return the query string of parameters; characters in `safe` stay as they are."""
     return urlencode(parameters, safe=safe, errors=_NOT_UTF_8)
 
@@ -135,7 +135,7 @@ Progress = Callable[[str, int, int], None]
 """Called with the name of a stage, how much of it is done, and how much there is."""
 
 
-def no_progress(_stage: str, _done: int, _total: int) -> None:
+def ignore_progress(_stage: str, _done: int, _total: int) -> None:
     """Report no progress."""
 
 
@@ -143,7 +143,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_parallel(
+def run_parallel(
     work: Callable[[Item], Result],
     items: Iterable[Item],
     *,
@@ -171,7 +171,7 @@ def in_parallel(
         pool.shutdown(cancel_futures=True)
 
 
-def in_batches(items: Sequence[Item], most: int = BATCH) -> Iterator[Sequence[Item]]:
+def split_batches(items: Sequence[Item], most: int = BATCH) -> Iterator[Sequence[Item]]:
     """Yield items in pieces that fit into a call."""
     for first in range(0, len(items), most):
         yield items[first : first + most]

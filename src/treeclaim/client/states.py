@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from treeclaim.client.aggregates import AggregateNames, shown_aggregate
+from treeclaim.client.aggregates import AggregateNames, format_aggregate
 from treeclaim.client.client import Client
-from treeclaim.client.session import in_batches, in_parallel
+from treeclaim.client.session import run_parallel, split_batches
 from treeclaim.model.parts import (
     INVENTORIES,
     NameSet,
@@ -39,17 +39,17 @@ class State:
     values: Values = field(default_factory=dict)
 
 
-def capacity_of(fields: Mapping[str, Any]) -> int:
+def compute_capacity(fields: Mapping[str, Any]) -> int:
     """Return how much of an inventory can be allocated (contract page 30, section 1)."""
     return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
 
 
-def shown_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+def omit_empty_consumes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an inventory for people: without `consumes` if it consumes nothing."""
     return {name: value for name, value in fields.items() if name != "consumes" or value}
 
 
-def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
+def make_state(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
     """Return a provider as a list of them has it, with some parts."""
     return State(
         row["uuid"],
@@ -86,8 +86,8 @@ def read_rows(
     def report(done: int, _: int) -> None:
         progress(min(done * UUIDS_AT_ONCE, len(uuids)), len(uuids))
 
-    batches = list(in_batches(uuids, UUIDS_AT_ONCE))
-    pages = in_parallel(read, batches, progress=report)
+    batches = list(split_batches(uuids, UUIDS_AT_ONCE))
+    pages = run_parallel(read, batches, progress=report)
     return {row["uuid"]: row for rows in pages for row in rows}
 
 
@@ -99,7 +99,7 @@ _DEFAULTS: Mapping[str, Any] = {
 """Default values of the fields of a new inventory (contract page 30, section 1)."""
 
 
-def merge(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> Any:
+def merge_part(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> Any:
     """Return the value of a part after a topology file was loaded.
 
     Args:
@@ -118,10 +118,10 @@ def merge(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> 
 def _merge_inventory(before: Mapping[str, Any], loaded: Mapping[str, Any]) -> dict[str, Any]:
     merged = {**_DEFAULTS, **before, **loaded}
     # Endpoints without the extension have no consumption.
-    return merged if "consumes" in before else shown_fields(merged)
+    return merged if "consumes" in before else omit_empty_consumes(merged)
 
 
-def find_field_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+def format_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     """Yield the differences of two values in words, ordered by the fields.
 
     Each begins with its sign: `+` for an addition, `-` for a removal, `~` for another value, as in
@@ -135,7 +135,7 @@ def find_field_changes(before: Mapping[str, str], after: Mapping[str, str]) -> I
             yield f"{sign} {field_name}: {values}" if values else f"{sign} {field_name}"
 
 
-def value_in_words(
+def format_value(
     part: ProviderPart[Any], value: Any, other: Any, names: AggregateNames
 ) -> dict[str, str]:
     """Return what a part has in words: values by fields; names have no value.
@@ -146,19 +146,19 @@ def value_in_words(
         return {
             f"{part.name}.{name}.{field_name}": text
             for name, fields in value.items()
-            for field_name, text in fields_in_words(fields, with_defaults=name in other)
+            for field_name, text in format_inventory(fields, with_defaults=name in other)
         }
     if isinstance(part, NameSet):
-        return {f"{part.single} {shown_aggregate(names, item)}": "" for item in value}
-    return {f"{part.single} {name}": attribute_in_words(entry) for name, entry in value.items()}
+        return {f"{part.single} {format_aggregate(names, item)}": "" for item in value}
+    return {f"{part.single} {name}": format_attribute(entry) for name, entry in value.items()}
 
 
-def attribute_in_words(value: AttributeValue) -> str:
+def format_attribute(value: AttributeValue) -> str:
     """Return a value as people read it; a text has quotes, in which every character is as it is."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def fields_in_words(
+def format_inventory(
     inventory: Mapping[str, Any], *, with_defaults: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Yield the total of an inventory, and its other fields in words; the default values only if asked."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.session import in_batches
+from treeclaim.client.session import split_batches
 from treeclaim.client.states import UUIDS_AT_ONCE
 
 _WAIT_SECONDS = 30
@@ -104,7 +104,7 @@ def follow(
         try:
             for changes in watch(client, cursor, in_tree=in_tree):
                 uuids = [change["uuid"] for change in changes["changes"]]
-                for batch in in_batches(uuids, UUIDS_AT_ONCE):
+                for batch in split_batches(uuids, UUIDS_AT_ONCE):
                     replace(batch, uuid=f"in:{','.join(batch)}")
                 yield copy
         except CursorExpiredError:

@@ -49,7 +49,7 @@ class LoggedRequests:
         return any(read.version is None for read in self.reads)
 
 
-def read_requests(lines: Iterable[str]) -> LoggedRequests:
+def parse_log(lines: Iterable[str]) -> LoggedRequests:
     """Find the reads in the lines of a log."""
     logged_requests = LoggedRequests()
     for line in lines:

@@ -75,7 +75,7 @@ class Response:
     @cached_property
     def candidates(self) -> Counter[str]:
         """Return the allocation requests as a multiset of texts."""
-        return Counter(map(as_text, _in_order(self.document["allocation_requests"])))
+        return Counter(map(serialize, _sort_lists(self.document["allocation_requests"])))
 
     def parts(self, *, has_limit: bool) -> dict[str, Any]:
         """Return the compared parts by their names.
@@ -98,19 +98,19 @@ class Response:
             }
         elif has_limit and "allocation_requests" in document:
             document = {"count of candidates": len(document["allocation_requests"])}
-        return parts | {f"body {name}": _in_order(value) for name, value in document.items()}
+        return parts | {f"body {name}": _sort_lists(value) for name, value in document.items()}
 
 
-def as_text(value: Any) -> str:
+def serialize(value: Any) -> str:
     """Return a JSON value as text, equal for equal values."""
     return json.dumps(value, sort_keys=True)
 
 
-def _in_order(value: Any) -> Any:
+def _sort_lists(value: Any) -> Any:
     """Return a JSON value with all lists sorted."""
     if isinstance(value, dict):
-        return {name: _in_order(member) for name, member in value.items()}
-    return sorted(map(_in_order, value), key=as_text) if isinstance(value, list) else value
+        return {name: _sort_lists(member) for name, member in value.items()}
+    return sorted(map(_sort_lists, value), key=serialize) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,10 @@ class ResponsePair:
         """Return the common features of similar differences."""
         parts = self.read.route.strip("/").split("/")
         statuses = f"{self.ours.status}/{self.theirs.status}"
-        return ("GET", "/".join(parts[::2]), statuses, *sorted(differences(self)))
+        return ("GET", "/".join(parts[::2]), statuses, *sorted(describe_differences(self)))
 
 
-def differences(exchange: ResponsePair) -> dict[str, str]:
+def describe_differences(exchange: ResponsePair) -> dict[str, str]:
     """Return every difference of the two responses in words, by the part; none if they are equal."""
     sides = (exchange.ours, exchange.theirs)
     if exchange.ours.status != exchange.theirs.status:
@@ -140,18 +140,18 @@ def differences(exchange: ResponsePair) -> dict[str, str]:
         pairs = [side.parts(has_limit=exchange.read.has_limit) for side in sides]
     ours, theirs = pairs
     return {
-        name: _difference(name, ours.get(name), theirs.get(name))
+        name: _describe_difference(name, ours.get(name), theirs.get(name))
         for name in dict.fromkeys([*ours, *theirs])
         if ours.get(name) != theirs.get(name)
     }
 
 
-def _difference(name: str, ours: Any, theirs: Any) -> str:
+def _describe_difference(name: str, ours: Any, theirs: Any) -> str:
     """Return a difference in words; of lists and objects, the entries that the other side lacks."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         ours, theirs = list(ours.items()), list(theirs.items())
     if isinstance(ours, list) and isinstance(theirs, list):
-        counts = [Counter(map(as_text, entries)) for entries in (ours, theirs)]
+        counts = [Counter(map(serialize, entries)) for entries in (ours, theirs)]
         ours, theirs = (
             f"{missing.total()} that the other lacks: {'; '.join(list(missing)[:_MOST_SHOWN])}"
             for missing in (counts[0] - counts[1], counts[1] - counts[0])

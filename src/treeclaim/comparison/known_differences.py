@@ -7,7 +7,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from treeclaim.comparison.comparison import ResponsePair, differences
+from treeclaim.comparison.comparison import ResponsePair, describe_differences
 
 _OK, _BAD_REQUEST, _SERVER_ERROR = 200, 400, 500
 _CANDIDATES = "/allocation_candidates"
@@ -16,7 +16,7 @@ _GROUP_KEY = re.compile(r"^(resources|required|member_of|in_tree)(.*)$")
 _UNKNOWN_NAME = re.compile(r"No such (?:resource class|trait\(s\)): ([A-Z0-9_]+(?:, [A-Z0-9_]+)*)")
 
 
-def _groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
+def _parse_groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
     """Return the values of each group's parameters, by suffix and name; none for other reads."""
     groups: dict[str, dict[str, list[str]]] = {}
     if exchange.read.route == _CANDIDATES:
@@ -26,13 +26,13 @@ def _groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
     return groups
 
 
-def _classes(group: dict[str, list[str]]) -> set[str]:
+def _parse_classes(group: dict[str, list[str]]) -> set[str]:
     values = group.get("resources", [""])
     return {part.partition(":")[0] for part in values[-1].split(",") if part}
 
 
 def _loses_anchors(exchange: ResponsePair) -> bool:
-    groups = _groups(exchange)
+    groups = _parse_groups(exchange)
     if len(groups) < 2 or "resources" not in groups.get("", {}):  # noqa: PLR2004
         return False
     ours, theirs = exchange.ours.candidates, exchange.theirs.candidates
@@ -40,15 +40,15 @@ def _loses_anchors(exchange: ResponsePair) -> bool:
 
 
 def _inflates_amounts(exchange: ResponsePair) -> bool:
-    groups = _groups(exchange)
-    unsuffixed = _classes(groups.pop("", {}))
-    is_shared = any(unsuffixed & _classes(group) for group in groups.values())
+    groups = _parse_groups(exchange)
+    unsuffixed = _parse_classes(groups.pop("", {}))
+    is_shared = any(unsuffixed & _parse_classes(group) for group in groups.values())
     policy = dict(reversed(exchange.read.parameters)).get("group_policy", "isolate")
     return is_shared and policy == "isolate"
 
 
 def _ignores_resourceless_groups(exchange: ResponsePair) -> bool:
-    for group in _groups(exchange).values():
+    for group in _parse_groups(exchange).values():
         names = [name for value in group.get("required", []) for name in value.split(",")]
         requirements = [*names, *group.get("member_of", [])]
         is_positive = any(text and not text.startswith("!") for text in requirements)
@@ -58,7 +58,7 @@ def _ignores_resourceless_groups(exchange: ResponsePair) -> bool:
 
 
 def _fails_with_sharing_children(exchange: ResponsePair) -> bool:
-    has_unsuffixed = "resources" in _groups(exchange).get("", {})
+    has_unsuffixed = "resources" in _parse_groups(exchange).get("", {})
     return has_unsuffixed and bool(exchange.ours.document["allocation_requests"])
 
 
@@ -92,7 +92,7 @@ def _reports_other_unknown_names(exchange: ResponsePair) -> bool:
 def _omits_time_of_no_inventories(exchange: ResponsePair) -> bool:
     return (
         exchange.read.route.endswith("/inventories")
-        and differences(exchange).keys() == {"header last-modified"}
+        and describe_differences(exchange).keys() == {"header last-modified"}
         and exchange.ours.document.get("inventories") == {}
     )
 
@@ -113,7 +113,7 @@ KNOWN: Mapping[int, tuple[int | None, int | None, Callable[[ResponsePair], bool]
 The key is the number of its row, or of the first of several."""
 
 
-def recognised(exchange: ResponsePair) -> int | None:
+def find_known_difference(exchange: ResponsePair) -> int | None:
     """Return the number of the first known difference that explains how the responses differ; None without one."""
     for number, (ours, theirs, applies) in KNOWN.items():
         has_statuses = ours in (None, exchange.ours.status)

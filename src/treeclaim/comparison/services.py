@@ -9,15 +9,15 @@ from threading import Lock
 from typing import Any
 
 from treeclaim.client import Client
-from treeclaim.client.session import in_parallel, query_string
+from treeclaim.client.session import encode_query, run_parallel
 from treeclaim.comparison.comparison import (
     PRESENT,
     Read,
     Response,
     ResponsePair,
-    differences,
+    describe_differences,
 )
-from treeclaim.comparison.known_differences import recognised
+from treeclaim.comparison.known_differences import find_known_difference
 
 _THREADS = 4
 """Requests made at once to each service."""
@@ -63,12 +63,12 @@ class ServiceComparison:
 
     def add(self, exchange: ResponsePair) -> None:
         """Count different answers to a read."""
-        if (number := recognised(exchange)) is not None:
+        if (number := find_known_difference(exchange)) is not None:
             self.known[number] += 1
             return
         kind = exchange.signature
         self.different[kind] += 1
-        example = f"{exchange.read.path}: {'; '.join(differences(exchange).values())}"
+        example = f"{exchange.read.path}: {'; '.join(describe_differences(exchange).values())}"
         self.examples.setdefault(kind, example[:_LONGEST_EXAMPLE])
 
 
@@ -87,8 +87,8 @@ def compare_services(
 
     def compare(read: Read) -> None:
         for is_settled in (True, False):
-            exchange = ResponsePair(read, ours=_answer(new, read), theirs=_answer(old, read))
-            if not differences(exchange):
+            exchange = ResponsePair(read, ours=_send_read(new, read), theirs=_send_read(old, read))
+            if not describe_differences(exchange):
                 with lock:
                     outcome.equal += is_settled
                     outcome.unsettled += not is_settled
@@ -96,26 +96,26 @@ def compare_services(
         with lock:
             outcome.add(exchange)
 
-    in_parallel(
+    run_parallel(
         compare, reads, threads=_THREADS, progress=lambda *counts: progress("comparing", *counts)
     )
     return outcome
 
 
-def _answer(client: Client, read: Read) -> Response:
+def _send_read(client: Client, read: Read) -> Response:
     version = {"OpenStack-API-Version": f"placement {read.version}"}
     answer = client.send("GET", read.path, version)
     headers = {name.lower(): value for name, value in answer.headers.items()}
     text = answer.content.decode("utf-8", "replace")
     try:
         is_json = headers.get("content-type", "").startswith("application/json")
-        document = json.loads(text, object_hook=_without_generations) if is_json else None
+        document = json.loads(text, object_hook=_mask_generations) if is_json else None
     except ValueError:
         document = None
     return Response(answer.status_code, headers, text, document)
 
 
-def _without_generations(members: dict[str, Any]) -> dict[str, Any]:
+def _mask_generations(members: dict[str, Any]) -> dict[str, Any]:
     """Leave of generations that they are there: a copy of the data has others."""
     return {
         name: PRESENT if name.endswith("generation") and value is not None else value
@@ -123,7 +123,7 @@ def _without_generations(members: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def sweep(client: Client, version: str) -> Iterator[Read]:
+def generate_reads(client: Client, version: str) -> Iterator[Read]:
     """Yield reads of everything that a service has, and queries for candidates of its classes.
 
     Raises:
@@ -146,7 +146,7 @@ def sweep(client: Client, version: str) -> Iterator[Read]:
             }
             words = [f"{name}:{least}" for name, least in sorted(amounts.items())]
             for value in [*words, ",".join(words)] if words else []:
-                queries[query_string({"resources": value}, safe=":,")] = None
+                queries[encode_query({"resources": value}, safe=":,")] = None
             yield Read(f"/resource_providers?in_tree={provider['uuid']}", version)
     for consumer in sorted(consumers)[:_MOST_CONSUMERS]:
         yield Read(f"/allocations/{consumer}", version)

@@ -53,7 +53,7 @@ def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypat
         monkeypatch.setattr("sys.stdin", io.StringIO("yes\nno\n"))
         assert f"consumer={lost}" in audited(cloud, *repair, code=1)
         text = refused(cloud, "audit", *repair, "--yes", code=2)
-        assert "1 consumers would lose everything that they hold; 5 are listed as living" in text
+        assert "1 consumer would lose all allocations; the list has 5 live consumers" in text
         monkeypatch.setattr("sys.stdin", io.StringIO("yes\nyes\n"))
         mended = call(cloud, "audit", *repair)
         assert (mended.returncode, mended.stdout) == (0, "Nothing found.\n")
@@ -104,7 +104,10 @@ def test_running_migrations_and_restorable_servers_are_not_orphans(environment, 
 
 @pytest.mark.parametrize(
     ("lists", "message"),
-    [({}, "nobody of type"), ({"servers": SERVERS[:1], "unknown": SERVERS[1:]}, "cell of Nova")],
+    [
+        ({}, "no live consumer of type"),
+        ({"servers": SERVERS[:1], "unknown": SERVERS[1:]}, "cell of Nova"),
+    ],
 )
 def test_empty_or_partial_server_list_releases_nothing(environment, tmp_path, lists, message):
     with compute_with(**lists) as (_, url):

@@ -11,8 +11,8 @@ from tests.servers import usual_environment
 
 _WAIT = """\
 import sys
-from treeclaim.cli.printing import shown_waiting
-with shown_waiting("placing 3"):
+from treeclaim.cli.printing import show_waiting
+with show_waiting("placing 3"):
     sys.stdin.read(1)
 print("done")
 """

@@ -7,15 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
-from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, provider_names, with_uuids
-from treeclaim.cli.output import CommandError, count_text, warn
-from treeclaim.cli.printing import amounts_in_words, shown_waiting
-from treeclaim.cli.query_arguments import (
-    ORDER_OPTION,
-    QUERY_ARGUMENTS,
-    in_words,
+from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result
+from treeclaim.cli.names import (
+    DOMAINS_HELP,
+    TREES,
+    read_provider_names,
+    resolve_domains,
+    resolve_providers,
 )
+from treeclaim.cli.output import CommandError, format_count, warn
+from treeclaim.cli.printing import format_amounts, show_waiting
+from treeclaim.cli.query_arguments import ORDER_OPTION, QUERY_ARGUMENTS, format_query
 from treeclaim.client import CandidateQuery, Client, ClientError, ConsumerExistsError
 from treeclaim.client.client import amounts_by_provider
 from treeclaim.model.names import normalised_uuid
@@ -33,7 +35,7 @@ _FROM_HOLD_OPTION = """
 class ClaimAllocation(CloudShow):
     """Claim a candidate for a consumer.
 
-    The query is kept as the consumer's request. A consumer that has allocations is refused without --replace.
+    The query becomes the consumer's stored request. A consumer with allocations is refused without --replace.
     """
 
     example = "resources=VCPU:2,MEMORY_MB:2048 -f value -c Consumer"
@@ -52,22 +54,22 @@ class ClaimAllocation(CloudShow):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = self.query(options)
-        consumer = consumer_uuid(options.consumer) if options.consumer else str(uuid.uuid4())
-        from_holds = [consumer_uuid(text) for text in options.from_hold]
-        query = search = with_uuids(client, query)
+        consumer = parse_consumer(options.consumer) if options.consumer else str(uuid.uuid4())
+        from_holds = [parse_consumer(text) for text in options.from_hold]
+        query = search = resolve_providers(client, query)
         if "limit" not in dict(query.parameters):
             search = search.with_parameter("limit", str(options.number))
         if from_holds:
             search = search.with_parameter("from_holds", ",".join(from_holds))
-        owner = _owner(client, consumer, options)
+        owner = _choose_owner(client, consumer, options)
         document = client.candidates(search)
         candidates = document["allocation_requests"]
         if len(candidates) < options.number:
-            raise CommandError(_too_few(len(candidates), query))
+            raise CommandError(_describe_shortage(len(candidates), query))
         candidate = candidates[options.number - 1]
         resources = amounts_by_provider(candidate["allocations"])
         summaries = document["provider_summaries"]
-        trees = provider_names(
+        trees = read_provider_names(
             client, {summaries[provider]["root_provider_uuid"] for provider in resources}
         )
         try:
@@ -82,7 +84,7 @@ class ClaimAllocation(CloudShow):
         except ConsumerExistsError as error:
             raise CommandError(f"{error}; --replace replaces it and keeps its owners") from error
         except ClientError as error:
-            # The random uuid of a consumer that does not exist would mislead.
+            # The consumer does not exist: its random uuid would mislead.
             call = f"PUT /allocations/{consumer}: "
             raise CommandError(
                 str(error).removeprefix("" if options.consumer else call)
@@ -91,22 +93,22 @@ class ClaimAllocation(CloudShow):
             ("Consumer", "Trees", "Takes", "Project", "User", "Type"),
             (
                 consumer,
-                _trees(sorted(trees.values())),
-                amounts(add_up(resources.values())),
+                _make_trees_cell(sorted(trees.values())),
+                Cell.of_amounts(sum_amounts(resources.values())),
                 *owner.values(),
             ),
             {"consumer": consumer, "trees": trees} | candidate,
         )
 
 
-def _too_few(count: int, query: CandidateQuery) -> str:
+def _describe_shortage(count: int, query: CandidateQuery) -> str:
     if not count:
-        return f"there is no candidate; 'treeclaim explain {in_words(query)}' shows the reason"
-    return f"there {'is' if count == 1 else 'are'} only {count_text(count, 'candidate')}"
+        return f"there is no candidate; 'treeclaim explain {format_query(query)}' shows the reason"
+    return f"there {'is' if count == 1 else 'are'} only {format_count(count, 'candidate')}"
 
 
-def _owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return project, user and type of the options, else those of the consumer, else the defaults."""
+def _choose_owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return project, user and type: of the options, else of the replaced consumer, else the defaults."""
     present = client.get(f"/allocations/{consumer}") if options.replace else {}
     return {
         "project_id": options.project or present.get("project_id") or DEFAULT_OWNER,
@@ -115,8 +117,8 @@ def _owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[s
     }
 
 
-def consumer_uuid(text: str) -> str:
-    """Return the uuid of a consumer as the service writes it."""
+def parse_consumer(text: str) -> str:
+    """Return the uuid of a consumer in canonical form."""
     consumer = normalised_uuid(text)
     if consumer is None:
         raise CommandError(f"a consumer is named by its uuid, and {text!r} is not a uuid")
@@ -131,7 +133,7 @@ class ReleaseAllocation(CloudAction):
     arguments = "CONSUMER  its uuid"
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
-        consumer = consumer_uuid(options.consumer)
+        consumer = parse_consumer(options.consumer)
         if not client.release(consumer):
             warn(f"consumer {consumer} has no allocations")
 
@@ -144,10 +146,10 @@ class ShowAllocation(CloudShow):
     arguments = "CONSUMER  its uuid"
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        consumer = consumer_uuid(options.consumer)
+        consumer = parse_consumer(options.consumer)
         document = client.get(f"/allocations/{consumer}")
         resources = amounts_by_provider(document["allocations"])
-        names = provider_names(client, resources)
+        names = read_provider_names(client, resources)
         if not resources:
             raise CommandError(f"consumer {consumer} has no allocations")
         fields = {
@@ -159,7 +161,7 @@ class ShowAllocation(CloudShow):
             "Allocations": Cell(
                 {provider: dict(part) for provider, part in resources.items()},
                 lambda parts: [
-                    f"{names.get(provider, '?')} {provider}: {amounts_in_words(part)}"
+                    f"{names.get(provider, '?')} {provider}: {format_amounts(part)}"
                     for provider, part in parts.items()
                 ],
             ),
@@ -172,63 +174,65 @@ class ShowAllocation(CloudShow):
 
 
 class PlacingCommand(CloudLister):
-    """A command that finds places for consumers, or for holds, in one transaction.
+    """A command that places consumers or holds in one transaction.
 
     Attributes:
-        item: Name of a placed item, as the column of its uuid has it.
-        waiting: Shown while the call is under way, before the number of items.
+        item: Name of a placed item, and of the column of its uuid.
+        waiting: Text before the number of items while the call runs.
     """
 
     item: ClassVar[str]
     waiting: ClassVar[str]
 
     def request(self, options: argparse.Namespace) -> dict[str, Any]:
-        """Return the members of the request that only this command has."""
+        """Return members of the request beyond the common ones."""
         raise NotImplementedError
 
     def members(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
-        """Return further members of the body of the call."""
+        """Return members of the body beside the requests."""
         del client, options
         return {}
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = self.query(options)
-        named = [consumer_uuid(text) for text in getattr(options, "consumer", ())]
+        named = [parse_consumer(text) for text in getattr(options, "consumer", ())]
         consumers = named or [str(uuid.uuid4()) for _ in range(options.amount)]
         request, members = self.request(options), self.members(client, options)
         request |= {
-            "alternatives": [str(with_uuids(client, query))],
+            "alternatives": [str(resolve_providers(client, query))],
             "consumers": consumers,
             "project_id": options.project,
             "user_id": options.user,
         }
         try:
-            with shown_waiting(f"{self.waiting} {len(consumers)}"):
+            with show_waiting(f"{self.waiting} {len(consumers)}"):
                 placed = client.place([request], dry_run=options.dry_run, **members)
         except ClientError as error:
             if not error.members.get("unplaced"):
                 raise
-            # Random uuids of items that do not exist would mislead.
+            # The items do not exist: their random uuids would mislead.
             items = f"{self.item.lower()}s ({options.amount})"
             reason = str(error) if named else f"There is no place for the requested {items}"
-            advice = f"'treeclaim explain {in_words(query)}' shows the reason"
+            advice = f"'treeclaim explain {format_query(query)}' shows the reason"
             raise CommandError(reason, advice) from error
         return self._make_result(placed, is_dry=options.dry_run)
 
     def _make_result(self, document: Mapping[str, Any], *, is_dry: bool) -> Result:
-        """Return a row for each item; the status is 1 if any has no place."""
         placements, unplaced = document["placements"], document["unplaced"]
         rows: list[tuple[Any, ...]] = [
             (
                 placement["consumer"],
-                _trees([root["name"] for root in placement["root_providers"]]),
-                amounts(add_up(amounts_by_provider(placement["allocations"]).values())),
+                _make_trees_cell([root["name"] for root in placement["root_providers"]]),
+                Cell.of_amounts(
+                    sum_amounts(amounts_by_provider(placement["allocations"]).values())
+                ),
                 # A consumer that was placed before the call has no mappings.
                 placement["mappings"] is None,
             )
             for placement in placements
         ]
-        rows += [(consumer, _trees(()), amounts({}), False) for consumer in unplaced]
+        no_trees, no_amounts = _make_trees_cell(()), Cell.of_amounts({})
+        rows += [(consumer, no_trees, no_amounts, False) for consumer in unplaced]
         missing = f", no place for {len(unplaced)}" if unplaced else ""
         note = f"{len(placements)}{' would be' if is_dry else ''} placed{missing}"
         columns = (self.item, "Trees", "Takes", "Already Placed")
@@ -238,7 +242,7 @@ class PlacingCommand(CloudLister):
 class PlaceConsumers(PlacingCommand):
     """Find places for consumers and claim them in one transaction.
 
-    A call with --consumer may be repeated: consumers that are placed already stay where they are.
+    A call with --consumer may be repeated: placed consumers stay where they are.
     Exit status: 0 if all are placed, 1 if not.
     """
 
@@ -263,7 +267,7 @@ class PlaceConsumers(PlacingCommand):
     """
 
     def request(self, options: argparse.Namespace) -> dict[str, Any]:
-        from_holds = [consumer_uuid(text) for text in options.from_hold]
+        from_holds = [parse_consumer(text) for text in options.from_hold]
         request: dict[str, Any] = {"from_holds": from_holds} if from_holds else {}
         return request | {"consumer_type": options.consumer_type}
 
@@ -272,18 +276,19 @@ class PlaceConsumers(PlacingCommand):
         if options.most is not None:
             rules.append({"domains": TREES, "max_per_domain": options.most})
         if options.spread is not None:
-            rules.append({"domains": domains_of(client, options.spread), "max_skew": 1})
+            rules.append({"domains": resolve_domains(client, options.spread), "max_skew": 1})
         if options.together is not None:
-            rules.append({"domains": domains_of(client, options.together), "same_domain": True})
+            domains = resolve_domains(client, options.together)
+            rules.append({"domains": domains, "same_domain": True})
         return {"rules": rules, "partial": options.partial}
 
 
-def _trees(names: Sequence[str]) -> Cell:
+def _make_trees_cell(names: Sequence[str]) -> Cell:
     return Cell(list(names), lambda trees: [", ".join(trees) or "no place"])
 
 
-def add_up(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sum of each resource class, by name."""
+def sum_amounts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums by resource class, sorted by name."""
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part)

@@ -7,33 +7,33 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from treeclaim.cli.command import Cell, CloudLister, Result
-from treeclaim.cli.consumers.allocations import consumer_uuid
-from treeclaim.cli.names import provider_names
+from treeclaim.cli.consumers.allocations import parse_consumer
+from treeclaim.cli.names import read_provider_names
 from treeclaim.cli.nova import NOVA
 from treeclaim.cli.output import (
     FAILED,
     CommandError,
-    count_text,
-    failures_at,
-    is_confirmed,
-    object_of,
-    text_in,
+    confirm,
+    convert_failures,
+    format_count,
+    parse_object,
+    read_text,
     warn,
 )
 from treeclaim.client import Client
-from treeclaim.client.session import in_batches, query_string
+from treeclaim.client.session import encode_query, split_batches
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 from treeclaim.model.names import UNKNOWN_TYPE
 
 _LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
 """Types of Nova's consumers, and of those in a plain file. Nova claims below the microversion of consumer types, so
-that nearly all are of type `unknown`; newer releases may send types."""
+most have type `unknown`; newer releases may send types."""
 
 _MOST = 1_000
-"""Items of each kind that are requested if they are to be repaired."""
+"""Items of each kind in a request for a repair."""
 
 _FEW = 0.1
-"""Share of orphans among all consumers judged, beyond which the list of the living may be incomplete."""
+"""Share of orphans above which the list of live consumers is probably incomplete."""
 
 
 class Audit(CloudLister):
@@ -63,14 +63,18 @@ class Audit(CloudLister):
         findings_by_kind = _audit(client, options, living)
         if options.repair and _repair(client, options, findings_by_kind, living or {}):
             findings_by_kind = _audit(client, options, living)
-        names = _provider_names(client, findings_by_kind)
+        names = _read_named_providers(client, findings_by_kind)
         rows = [
-            (kind, FindingKind(kind).meaning, Cell(item, lambda item: [in_words(item, names)]))
+            (
+                kind,
+                FindingKind(kind).meaning,
+                Cell(item, lambda item: [format_finding(item, names)]),
+            )
             for kind, findings in findings_by_kind.items()
             for item in findings["items"]
         ]
         is_clean = not any(findings["count"] for findings in findings_by_kind.values())
-        notes = ["Nothing found."] if is_clean else list(_counts(findings_by_kind))
+        notes = ["Nothing found."] if is_clean else list(_format_counts(findings_by_kind))
         return Result(
             ("Kind", "Meaning", "Finding"),
             rows,
@@ -80,10 +84,10 @@ class Audit(CloudLister):
         )
 
     def _living(self, options: argparse.Namespace) -> dict[str, list[str]]:
-        """Return the uuids of the living consumers, by type.
+        """Return the uuids of live consumers by type.
 
         Raises:
-            CommandError: if they cannot be read, or there are none: an empty list is nearly always a
+            CommandError: if they cannot be read, or a type has none. An empty list is nearly always a
                 mistake, and would make every consumer an orphan.
         """
         source = options.living_from
@@ -91,31 +95,31 @@ class Audit(CloudLister):
             nova = self.nova(options, "--living-from nova")
             living = dict.fromkeys(_LIVING_TYPES, nova.living_consumers())
         else:
-            living = _living_in(Path(source))
+            living = _read_living_file(Path(source))
         empty = sorted(name for name, uuids in living.items() if not uuids)
         if empty or not living:
-            what = f"nobody of type {', '.join(empty)}" if empty else "nobody"
+            kind = f" of type {', '.join(empty)}" if empty else ""
             raise CommandError(
-                f"{source}: {what} is listed as living. That would make all of them orphans; leave out "
+                f"{source}: it lists no live consumer{kind}, so all of them would be orphans; leave out "
                 "types that are not to be judged"
             )
         return living
 
 
-def _living_in(path: Path) -> dict[str, list[str]]:
-    """Read a JSON object of lists by type, or lines each of which is the uuid of a consumer."""
-    text = text_in(path)
+def _read_living_file(path: Path) -> dict[str, list[str]]:
+    """Read a JSON object of uuids by type, or a file with a uuid per line."""
+    text = read_text(path)
     if text.lstrip().startswith("{"):
-        uuids_of = object_of(path, text)
+        uuids_of = parse_object(path, text)
         if not all(isinstance(uuids, list) for uuids in uuids_of.values()):
             raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
     else:
         uuids_of = dict.fromkeys(_LIVING_TYPES, text.split())
-    with failures_at(path, (CommandError,)):
-        return {name: [consumer_uuid(str(uuid)) for uuid in uuids_of[name]] for name in uuids_of}
+    with convert_failures(path, (CommandError,)):
+        return {name: [parse_consumer(str(uuid)) for uuid in uuids_of[name]] for name in uuids_of}
 
 
-def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _format_counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for kind, findings in findings_by_kind.items():
         missing = findings["count"] - len(findings["items"])
         if findings["count"]:
@@ -129,7 +133,7 @@ def _audit(
     query = {"limit": str(_MOST if options.repair else min(options.limit, _MOST))}
     if options.kind:
         query["kind"] = ",".join(options.kind)
-    path = f"/treeclaim/audit?{query_string(query)}"
+    path = f"/treeclaim/audit?{encode_query(query)}"
     if living is None:
         document = client.get(path)
     else:
@@ -147,71 +151,70 @@ def _repair(
     findings: Mapping[str, Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Repair some kinds after a confirmation; return whether they were repaired."""
+    """Repair the chosen kinds after a confirmation; return whether anything was sent."""
     repairs = [
         {"kind": kind, **item}
         for kind in options.repair
         for item in findings.get(kind, {"items": ()})["items"]
     ]
-    if not repairs or not _is_confirmed(options, repairs, living):
+    if not repairs or not _confirm_repairs(options, repairs, living):
         return False
-    names = _provider_names(client, findings)
+    names = _read_named_providers(client, findings)
     outcomes = [
         outcome
-        for batch in in_batches(repairs)
+        for batch in split_batches(repairs)
         for outcome in client.call("POST", "/treeclaim/audit/repairs", {"repairs": batch})[
             "repairs"
         ]
     ]
-    # Beside the result, which may be JSON.
+    # Standard output has only the result, which may be JSON.
     warn(
         *(
-            f"refused: {in_words(outcome, names)}"
+            f"refused: {format_finding(outcome, names)}"
             for outcome in outcomes
             if outcome["result"] == "refused"
         )
     )
     done = sum(outcome["result"] == "done" for outcome in outcomes)
-    warn(f"{done} of {count_text(len(repairs), 'finding')} repaired")
+    warn(f"{done} of {format_count(len(repairs), 'finding')} repaired")
     return True
 
 
-def _is_confirmed(
+def _confirm_repairs(
     options: argparse.Namespace,
     repairs: Sequence[Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Ask for confirmation; ask twice if so many consumers would be released that the list may be wrong."""
-    if not options.yes and not is_confirmed(
-        f"Repair {count_text(len(repairs), 'finding')}? [y/N]"
-    ):
+    """Prompt for a confirmation, and for a second one if the share of orphans is suspicious."""
+    if not options.yes and not confirm(f"Repair {format_count(len(repairs), 'finding')}? [y/N]"):
         return False
     orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     spared = len({uuid for uuids in living.values() for uuid in uuids})
     if options.many or orphans <= _FEW * (orphans + spared):
         return True
-    words = f"{orphans} consumers would lose everything that they hold; {spared} are listed as living, and spared."
+    lost = format_count(orphans, "consumer")
+    text = f"{lost} would lose all allocations; the list has {spared} live consumers."
     if options.yes:
-        raise CommandError(f"{words} Is the list complete? Add --many if it is")
-    return is_confirmed(f"{words} Is the list complete? [y/N]")
+        raise CommandError(f"{text} Is the list complete? Add --many if it is")
+    return confirm(f"{text} Is the list complete? [y/N]")
 
 
-def _provider_names(
+def _read_named_providers(
     client: Client, findings_by_kind: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
     items = [item for findings in findings_by_kind.values() for item in findings["items"]]
     members = ("provider", "uuid")
-    return provider_names(
+    return read_provider_names(
         client, [item[member] for item in items for member in members if member in item]
     )
 
 
-def in_words(item: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return a finding or the result of its repair in one line, with the names of providers."""
-    return "  ".join(f"{name}={_value(value, names)}" for name, value in item.items())
+def format_finding(item: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return a finding, or the outcome of its repair, in one line with names of providers."""
+    return "  ".join(f"{name}={_format_value(value, names)}" for name, value in item.items())
 
 
-def _value(value: Any, names: Mapping[str, str]) -> str:
+def _format_value(value: Any, names: Mapping[str, str]) -> str:
     if isinstance(value, list):
         return ", ".join(f"{provider['name']} ({provider['uuid']})" for provider in value)
     name = names.get(value) if isinstance(value, str) else None

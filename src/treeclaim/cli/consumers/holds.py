@@ -4,9 +4,9 @@
 import argparse
 from typing import Any
 
-from treeclaim.cli.command import CloudLister, Result, amounts, lines
-from treeclaim.cli.consumers.allocations import DEFAULT_OWNER, PlacingCommand, add_up
-from treeclaim.cli.names import TREE_OPTION, tree_filter
+from treeclaim.cli.command import Cell, CloudLister, Result
+from treeclaim.cli.consumers.allocations import DEFAULT_OWNER, PlacingCommand, sum_amounts
+from treeclaim.cli.names import TREE_OPTION, build_tree_filter
 from treeclaim.cli.query_arguments import ORDER_OPTION, QUERY_ARGUMENTS
 from treeclaim.client import Client
 
@@ -28,8 +28,8 @@ class CreateHolds(PlacingCommand):
         --amount N = 1            number of holds, each for one claim of the query
         {ORDER_OPTION}
         --until TIME              end of the holds, such as 2026-12-01T08:00:00Z (default: never)
-        --returns                 a release gives back to the hold what was drawn from it
-        --drawable-by PROJECT...  another project than --project whose consumers may draw
+        --returns                 a release returns the drawn amounts to the hold
+        --drawable-by PROJECT...  a further project whose consumers may draw
         --note TEXT               a note for people
         --dry-run                 do not create the holds
         --project ID = {DEFAULT_OWNER}  project of the holds
@@ -47,30 +47,32 @@ class CreateHolds(PlacingCommand):
 
 
 class ListHolds(CloudLister):
-    """List holds with their terms, and what consumers have drawn from them."""
+    """List holds with their terms and the amounts drawn from them."""
 
     example = "--in-tree host-1"
 
     arguments = f"""
-        --project project_id:ID  only those of this project
-        --drawable-by ID         only those from which this project may draw
-        --until-before TIME      only those that end before, such as 2026-12-01T08:00:00Z
+        --project project_id:ID  only holds of this project
+        --drawable-by ID         only holds from which this project may draw
+        --until-before TIME      only holds that end before, such as 2026-12-01T08:00:00Z
         {TREE_OPTION}
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {name: getattr(options, name) for name in _FILTERS if getattr(options, name)}
-        filters |= tree_filter(client, options)
+        filters |= build_tree_filter(client, options)
         holds = list(client.rows("/treeclaim/holds", "holds", **filters))
         rows = [
             (
                 hold["uuid"],
                 hold["project_id"],
-                amounts(add_up(part["resources"] for part in hold["allocations"].values())),
-                amounts(add_up(hold["hold"]["drawn"].values())),
+                Cell.of_amounts(
+                    sum_amounts(part["resources"] for part in hold["allocations"].values())
+                ),
+                Cell.of_amounts(sum_amounts(hold["hold"]["drawn"].values())),
                 hold["hold"]["until"],
                 hold["hold"]["returns"],
-                lines(hold["hold"]["projects"]),
+                Cell.of_lines(hold["hold"]["projects"]),
                 hold["hold"]["note"],
             )
             for hold in holds

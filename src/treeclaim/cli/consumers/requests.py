@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`request import`: the requests of consumers, from Nova or from a file (contract page 100)."""
+"""`request import`: stored requests of consumers, from Nova or a file (contract page 100)."""
 
 import argparse
 import json
@@ -9,27 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from treeclaim.cli.command import CloudAction
-from treeclaim.cli.consumers.allocations import consumer_uuid
+from treeclaim.cli.consumers.allocations import parse_consumer
 from treeclaim.cli.nova import NOVA, Nova
-from treeclaim.cli.output import CommandError, count_text, failures_at, print_lines, text_in, warn
-from treeclaim.cli.printing import shown_progress
+from treeclaim.cli.output import (
+    CommandError,
+    convert_failures,
+    format_count,
+    print_lines,
+    read_text,
+    warn,
+)
+from treeclaim.cli.printing import show_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
-from treeclaim.client.session import Progress, in_batches
+from treeclaim.client.session import Progress, split_batches
 from treeclaim.model.flavors import parse_flavor
 from treeclaim.model.server_flavors import translate_flavor
 
 _MOST_REASONS = 10
-"""Servers for which the reason why their request is unknown is printed one by one."""
-
+"""Servers without a known request that are reported one by one."""
 
 _Requests = dict[str, Sequence[str] | None]
-"""Queries by uuid of a consumer; None to forget them."""
+"""Queries by consumer uuid; None to delete a stored request."""
 
 
 class ImportRequests(CloudAction):
     """Store the request of each consumer, which plans and survival need.
 
-    May be repeated, and continues where it was interrupted. Exit status: 0 if all requests are known, 1 if not.
+    May be interrupted and repeated. Exit status: 0 if all requests are known, 1 if not.
     """
 
     example = "nova --dry-run"
@@ -40,14 +46,14 @@ class ImportRequests(CloudAction):
     """
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
-        with shown_progress() as report:
+        with show_progress() as report:
             client.require_extension("storing requests")
             if options.source == NOVA:
-                requests, failures = _requests_of_nova(self.nova(options, NOVA), report)
+                requests, failures = _read_nova_requests(self.nova(options, NOVA), report)
             else:
-                requests, failures = _requests_in(Path(options.source)), {}
+                requests, failures = _read_request_file(Path(options.source)), {}
             done, unknown = 0, 0
-            for batch in in_batches(list(requests.items())):
+            for batch in split_batches(list(requests.items())):
                 if not options.dry_run:
                     body = {"requests": dict(batch)}
                     unknown += len(client.call("POST", "/treeclaim/requests", body)["unknown"])
@@ -60,30 +66,26 @@ class ImportRequests(CloudAction):
         for consumer, reason in list(failures.items())[:_MOST_REASONS]:
             warn(f"{consumer}: {reason}")
         if failures:
-            warn(f"the requests of {count_text(len(failures), 'server')} are not known")
+            warn(f"the requests of {format_count(len(failures), 'server')} are not known")
         return 1 if failures else 0
 
 
-def _requests_of_nova(nova: Nova, report: Progress) -> tuple[_Requests, dict[str, str]]:
-    """Return the requests of all servers, and why those of others are not known, by uuid."""
+def _read_nova_requests(nova: Nova, report: Progress) -> tuple[_Requests, dict[str, str]]:
+    """Return the known requests of servers, and the reasons for unknown ones, by uuid."""
     requests: _Requests = {}
     failures: dict[str, str] = {}
     for done, server in enumerate(nova.servers(), 1):
         consumer = str(server["id"])
         try:
-            requests[consumer] = [_query(server)]
+            requests[consumer] = [_build_server_query(server)]
         except FlavorError as error:
             failures[consumer] = str(error)
         report("reading servers", done, done)
     return requests, failures
 
 
-def _query(server: Mapping[str, Any]) -> str:
-    """Return the query that Nova sent for a server.
-
-    Raises:
-        FlavorError: if its flavor is not known.
-    """
+def _build_server_query(server: Mapping[str, Any]) -> str:
+    """Return the query that Nova sent for a server; raise FlavorError if its flavor is unknown."""
     flavor = server.get("flavor")
     if not isinstance(flavor, Mapping) or "vcpus" not in flavor:
         raise FlavorError("its cell does not answer")
@@ -91,17 +93,17 @@ def _query(server: Mapping[str, Any]) -> str:
         raise FlavorError("the policy of Nova hides the extra specs of its flavor")
     size = parse_flavor(flavor, is_typed=False)
     if not server.get("image"):
-        # It boots from a volume, which is its root disk.
+        # A server without an image boots from a volume, which is its root disk.
         size = replace(size, disk=0)
     return str(CandidateQuery(translate_flavor(size).parameters))
 
 
-def _requests_in(path: Path) -> _Requests:
+def _read_request_file(path: Path) -> _Requests:
     requests: _Requests = {}
-    for number, line in enumerate(text_in(path).splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
             continue
-        with failures_at(f"{path}, line {number}", (ValueError, KeyError, TypeError)):
+        with convert_failures(f"{path}, line {number}", (ValueError, KeyError, TypeError)):
             entry = json.loads(line)
             consumer, request = entry["consumer"], entry["request"]
         queries = [] if request is None else request
@@ -112,5 +114,5 @@ def _requests_in(path: Path) -> _Requests:
             raise CommandError(
                 f'{path}, line {number}: {{"consumer": UUID, "request": [QUERY, …]}} is expected'
             )
-        requests[consumer_uuid(consumer)] = request
+        requests[parse_consumer(consumer)] = request
     return requests

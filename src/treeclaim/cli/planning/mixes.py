@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mix set`, `learn`, `show`, `list` and `delete`: expected requests by name (contract page 101, section 2)."""
+"""`mix set`, `learn`, `show`, `list` and `delete` (contract page 101, section 2)."""
 
 import argparse
 import sys
@@ -10,16 +10,16 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from treeclaim.cli.command import CloudAction, CloudLister, Result
-from treeclaim.cli.output import CommandError, object_of, text_in, warn
-from treeclaim.cli.printing import shown_progress
-from treeclaim.cli.query_arguments import in_words
+from treeclaim.cli.output import CommandError, parse_object, read_text, warn
+from treeclaim.cli.printing import show_progress
+from treeclaim.cli.query_arguments import format_query
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.session import escape_url
 from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT
 from treeclaim.model.query.parameters import split_name
 
 _NOT_OF_A_MIX = ("order_by", "preferred", "limit", "from_holds")
-"""Parameters that rank candidates, and do not select them."""
+"""Parameters that rank candidates instead of selecting them."""
 
 _DEADLINE = "treeclaim.deadline"
 _STDIN = "-"
@@ -40,9 +40,9 @@ class SetMix(CloudAction):
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
         file = options.file
-        document = object_of(file, sys.stdin.read() if str(file) == _STDIN else text_in(file))
+        document = parse_object(file, sys.stdin.read() if str(file) == _STDIN else read_text(file))
         try:
-            client.call("PUT", _path(options.name), document)
+            client.call("PUT", _make_path(options.name), document)
         except ClientError as error:
             if error.status != HTTPStatus.BAD_REQUEST:
                 raise
@@ -57,7 +57,7 @@ class DeleteMix(CloudAction):
     arguments = _NAME
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
-        client.call("DELETE", _path(options.name))
+        client.call("DELETE", _make_path(options.name))
 
 
 class ShowMix(CloudLister):
@@ -68,7 +68,7 @@ class ShowMix(CloudLister):
     arguments = _NAME
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        return _mix_result(client.get(_path(options.name)))
+        return _make_result(client.get(_make_path(options.name)))
 
 
 class ListMixes(CloudLister):
@@ -104,60 +104,60 @@ class LearnMix(CloudLister):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        requests = _learn(client, options.since)
+        requests = _learn_requests(client, options.since)
         if not options.dry_run:
-            client.call("PUT", _path(options.name), {"requests": requests})
-        return _mix_result({"requests": requests})
+            client.call("PUT", _make_path(options.name), {"requests": requests})
+        return _make_result({"requests": requests})
 
 
-def _path(name: str) -> str:
+def _make_path(name: str) -> str:
     return f"/treeclaim/mixes/{escape_url(name)}"
 
 
-def _mix_result(mix: Mapping[str, Any]) -> Result:
+def _make_result(mix: Mapping[str, Any]) -> Result:
     rows = [
-        (name, request["weight"], in_words(request["query"]))
+        (name, request["weight"], format_query(request["query"]))
         for name, request in mix["requests"].items()
     ]
     return Result(("Request", "Weight", "Query"), rows, mix)
 
 
-def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
+def _learn_requests(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
     filters = {"created_since": since} if since else {}
     counts: Counter[str] = Counter()
-    with shown_progress() as report:
+    with show_progress() as report:
         consumers = client.rows(
             "/treeclaim/allocations", "consumers", include="requests", **filters
         )
         for done, consumer in enumerate(consumers, 1):
             if consumer["request"]:
-                counts[without_preferences(consumer["request"][0])] += 1
+                counts[remove_preferences(consumer["request"][0])] += 1
             report("reading consumers", done, done)
     requests: dict[str, dict[str, Any]] = {}
-    # Equally frequent requests are ordered by text, so that repeated learning gives the same mix.
+    # Ordered by text, equally frequent requests make the same mix each time.
     for query, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if len(requests) == MOST_REQUESTS:
             break
         if _is_accepted(client, query):
-            name = f"{len(requests) + 1}: {_resources(query)}"[:_LONGEST_NAME]
+            name = f"{len(requests) + 1}: {_format_resources(query)}"[:_LONGEST_NAME]
             requests[name] = {"query": query, "weight": min(count, MOST_WEIGHT)}
     if not requests:
         raise CommandError("no consumer has a stored request")
     return requests
 
 
-def without_preferences(query: str) -> str:
-    """Return a query without the parameters that rank candidates."""
+def remove_preferences(query: str) -> str:
+    """Return a query without its ranking parameters."""
     return str(CandidateQuery.parsed(query).without(*_NOT_OF_A_MIX))
 
 
-def _resources(query: str) -> str:
+def _format_resources(query: str) -> str:
     pairs = parse_qsl(query)
     return " ".join(value for name, value in pairs if split_name(name)[0] == "resources")
 
 
 def _is_accepted(client: Client, query: str) -> bool:
-    """Return whether all names in a query still exist; warn if they do not."""
+    """Return whether the service accepts a query; warn if a name in it no longer exists."""
     try:
         client.call("POST", "/treeclaim/candidates", {"alternatives": [f"{query}&limit=1"]})
     except ClientError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`plan drain`, `make-room` and `defragment`: lists of moves. The commands move nothing."""
+"""`plan drain`, `make-room` and `defragment`, which list moves without making them."""
 
 import argparse
 import shlex
@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from treeclaim.cli.arguments import declare_arguments
 from treeclaim.cli.command import CloudLister, Result
-from treeclaim.cli.names import find_provider, with_uuids
-from treeclaim.cli.output import FAILED, count_text, object_of, print_lines, text_in
+from treeclaim.cli.names import find_provider, resolve_providers
+from treeclaim.cli.output import FAILED, format_count, parse_object, print_lines, read_text
 from treeclaim.cli.query_arguments import QUERY_ARGUMENTS
-from treeclaim.cli.search.explanation import funnel_in_words
+from treeclaim.cli.search.explanation import format_funnel
 from treeclaim.client import Client
 from treeclaim.client.client import amounts_by_provider
 from treeclaim.client.watching import watch
@@ -21,11 +21,11 @@ GIVEN_OPTION = """
 """
 
 
-def assumptions_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the member of a body that has the assumptions of the file; none without the option."""
+def read_assumptions(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the assumptions of `--given` as a member of a body; empty without the option."""
     if options.given is None:
         return {}
-    return {"given": object_of(options.given, text_in(options.given))}
+    return {"given": parse_object(options.given, read_text(options.given))}
 
 
 _PLAN_OPTIONS = f"""
@@ -40,8 +40,6 @@ _PLAN_OPTIONS = f"""
 
 
 class _PlanMoves(CloudLister):
-    """A command that lists the moves of a plan."""
-
     failure_status: ClassVar[int] = FAILED
 
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
@@ -57,22 +55,22 @@ class _PlanMoves(CloudLister):
             "max_moves": options.max_moves,
             "both_at_once": not options.cold,
             "explain": options.explain,
-            **assumptions_of(options),
+            **read_assumptions(options),
         }
         if options.consumer_type:
             body["movable"] = {"consumer_types": options.consumer_type}
         plan = client.call("POST", "/treeclaim/moves", body)
         if options.follow:
             _follow(client, plan)
-        rows = [(number, *_cells(move)) for number, move in enumerate(plan["moves"], 1)]
+        rows = [(number, *_make_cells(move)) for number, move in enumerate(plan["moves"], 1)]
         notes = []
         for stuck in plan["stuck"]:
             notes.append(f"left: {stuck['consumer']} ({stuck['reason']})")
-            notes += funnel_in_words(stuck)
-        notes.append(_summary(plan))
+            notes += format_funnel(stuck)
+        notes.append(_format_summary(plan))
         if options.nova:
             rows = []
-            notes = [_nova_command(move, is_cold=options.cold) for move in plan["moves"]]
+            notes = [_format_nova_command(move, is_cold=options.cold) for move in plan["moves"]]
         elif options.follow:
             rows = []
         return Result(
@@ -118,7 +116,7 @@ class MakeRoom(_PlanMoves):
 
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         query = self.query(options)
-        return {"fit": {"query": str(with_uuids(client, query)), "amount": options.amount}}
+        return {"fit": {"query": str(resolve_providers(client, query)), "amount": options.amount}}
 
 
 class Defragment(_PlanMoves):
@@ -139,17 +137,17 @@ class Defragment(_PlanMoves):
         return {"keep": {"mix": options.mix, "empty_trees": options.empty_trees}}
 
 
-def _names_of(roots: Sequence[Mapping[str, str]]) -> str:
+def _join_names(roots: Sequence[Mapping[str, str]]) -> str:
     return ", ".join(root["name"] for root in roots)
 
 
-def _nova_command(move: Mapping[str, Any], *, is_cold: bool) -> str:
+def _format_nova_command(move: Mapping[str, Any], *, is_cold: bool) -> str:
     kind = "" if is_cold else "--live-migration "
-    host = shlex.quote(_names_of(move["to_roots"][:1]))
+    host = shlex.quote(_join_names(move["to_roots"][:1]))
     return f"openstack server migrate {kind}--host {host} {move['consumer']}"
 
 
-def _summary(plan: Mapping[str, Any]) -> str:
+def _format_summary(plan: Mapping[str, Any]) -> str:
     least = plan["at_least"]
     bound = ""
     if plan["reached"]:
@@ -157,13 +155,13 @@ def _summary(plan: Mapping[str, Any]) -> str:
         bound = "" if least is None else f" (at least {least} needed)"
     else:
         verdict = "the goal is not reached" + (", and cannot be" if plan["proven"] else "")
-        verdict += "" if least is None else f": it takes at least {count_text(least, 'move')}"
+        verdict += "" if least is None else f": it takes at least {format_count(least, 'move')}"
     late = "" if plan["complete"] else "; there was no time to try all"
-    moves = count_text(len(plan["moves"]), "move")
-    return f"{moves}{bound}; {verdict}{late}; {_gain(plan)}"
+    moves = format_count(len(plan["moves"]), "move")
+    return f"{moves}{bound}; {verdict}{late}; {_format_gain(plan)}"
 
 
-def _gain(plan: Mapping[str, Any]) -> str:
+def _format_gain(plan: Mapping[str, Any]) -> str:
     words = {"left": "consumers left", "fits": "fit", "empty_trees": "empty trees"}
     before, after = plan["before"], plan["after"]
     return ", ".join(
@@ -173,16 +171,16 @@ def _gain(plan: Mapping[str, Any]) -> str:
     )
 
 
-def _cells(move: Mapping[str, Any]) -> tuple[str, str, str]:
-    return move["consumer"], _names_of(move["from_roots"]), _names_of(move["to_roots"])
+def _make_cells(move: Mapping[str, Any]) -> tuple[str, str, str]:
+    return move["consumer"], _join_names(move["from_roots"]), _join_names(move["to_roots"])
 
 
 def _follow(client: Client, plan: Mapping[str, Any]) -> None:
-    # The cursor is read before the first check, so that no change is missed.
+    # A cursor from before the first check misses no change.
     cursor = client.get("/treeclaim/changes")["cursor"]
     changes = watch(client, cursor)
     for number, move in enumerate(plan["moves"], 1):
-        consumer, source, target = _cells(move)
+        consumer, source, target = _make_cells(move)
         print_lines(f"{number}. {consumer}: {source} -> {target}", flush=True)
         wanted = amounts_by_provider(move["to"])
         while amounts_by_provider(client.get(f"/allocations/{consumer}")["allocations"]) != wanted:

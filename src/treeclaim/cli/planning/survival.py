@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`survival`: which hosts, or racks, may fail (contract page 101, section 4)."""
+"""`survival`: failures that all consumers survive (contract page 101, section 4)."""
 
 import argparse
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from treeclaim.cli.command import CloudLister, Result
-from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of
+from treeclaim.cli.names import DOMAINS_HELP, TREES, resolve_domains
 from treeclaim.cli.output import FAILED
-from treeclaim.cli.planning.plans import GIVEN_OPTION, assumptions_of
-from treeclaim.cli.search.explanation import funnel_in_words
+from treeclaim.cli.planning.plans import GIVEN_OPTION, read_assumptions
+from treeclaim.cli.search.explanation import format_funnel
 from treeclaim.client import Client
-from treeclaim.client.aggregates import read_aggregate_names, shown_aggregate
+from treeclaim.client.aggregates import format_aggregate, read_aggregate_names
 
 
 class CheckSurvival(CloudLister):
@@ -36,11 +36,11 @@ class CheckSurvival(CloudLister):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         body = {
-            "domains": domains_of(client, options.domains),
+            "domains": resolve_domains(client, options.domains),
             "all": options.all,
             "explain": options.explain,
             "limit": options.limit,
-            **assumptions_of(options),
+            **read_assumptions(options),
         }
         if options.consumer_type:
             body["consumer_types"] = options.consumer_type
@@ -50,10 +50,10 @@ class CheckSurvival(CloudLister):
         names = (options.domains != TREES and read_aggregate_names(client)) or {}
         rows = [
             (
-                domain["name"] or shown_aggregate(names, domain["uuid"]),
+                domain["name"] or format_aggregate(names, domain["uuid"]),
                 domain["consumers"],
                 domain["without_request"],
-                _verdict(domain),
+                _format_verdict(domain),
                 domain["first_unplaced"],
             )
             for domain in answer["domains"]
@@ -65,14 +65,14 @@ class CheckSurvival(CloudLister):
             rows,
             answer,
             notes=[
-                *chain.from_iterable(map(funnel_in_words, answer["domains"])),
-                _summary(answer),
+                *chain.from_iterable(map(format_funnel, answer["domains"])),
+                _format_summary(answer),
             ],
             status=0 if is_safe else 1,
         )
 
 
-def _summary(answer: Mapping[str, Any]) -> str:
+def _format_summary(answer: Mapping[str, Any]) -> str:
     late = "" if answer["complete"] else "; the time was up before all were checked"
     fail, unknown = (
         f", {answer[outcome]} {outcome}" if answer[outcome] else ""
@@ -81,7 +81,7 @@ def _summary(answer: Mapping[str, Any]) -> str:
     return f"{answer['survive']} of {answer['of']} survive{fail}{unknown}{late}"
 
 
-def _verdict(domain: Mapping[str, Any]) -> str:
+def _format_verdict(domain: Mapping[str, Any]) -> str:
     if domain["survives"]:
         return "survives"
     if domain["survives"] is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`aggregate list`, `set` and `import`: the names of aggregates (contract page 100)."""
+"""`aggregate list`, `set` and `import` (contract page 100)."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.nova import NOVA
-from treeclaim.cli.output import CommandError, count_text, object_of, text_in
+from treeclaim.cli.output import CommandError, format_count, parse_object, read_text
 from treeclaim.client import Client
 from treeclaim.client.aggregates import name_aggregates, read_aggregate_names
 from treeclaim.model.names import normalised_uuid
@@ -19,7 +19,7 @@ class ListAggregates(CloudLister):
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         del options
         names = read_aggregate_names(client) or {}
-        return _names_result(names, f"{count_text(len(names), 'aggregate')} with a name")
+        return _make_result(names, f"{format_count(len(names), 'aggregate')} with a name")
 
 
 class SetAggregate(CloudLister):
@@ -51,7 +51,7 @@ class ImportAggregates(CloudLister):
         if options.source == NOVA:
             names: dict[str, str | None] = {**self.nova(options, NOVA).aggregate_names()}
         else:
-            names = dict(_names_in(Path(options.source)))
+            names = dict(_read_name_file(Path(options.source)))
         return _store(client, names, options)
 
 
@@ -67,18 +67,18 @@ def _store(client: Client, names: Mapping[str, str | None], options: argparse.Na
     if changes and not options.dry_run:
         name_aggregates(client, changes)
     would = "would be " if options.dry_run else ""
-    changed = count_text(len(changes), "name")
+    changed = format_count(len(changes), "name")
     note = f"{changed} {would}changed, {len(names) - len(changes)} as they were"
-    return _names_result(changes, note)
+    return _make_result(changes, note)
 
 
-def _names_result(names: Mapping[str, str | None], note: str) -> Result:
+def _make_result(names: Mapping[str, str | None], note: str) -> Result:
     rows = [(uuid, name or "(none)") for uuid, name in names.items()]
     return Result(("Aggregate", "Name"), rows, {"names": dict(names)}, notes=[note])
 
 
-def _names_in(path: Path) -> Iterator[tuple[str, str | None]]:
-    for uuid, name in object_of(path, text_in(path)).items():
+def _read_name_file(path: Path) -> Iterator[tuple[str, str | None]]:
+    for uuid, name in parse_object(path, read_text(path)).items():
         if not (name is None or isinstance(name, str)):
             raise CommandError(f"{path}: the name of {uuid} is not a text")
         yield uuid, name or None

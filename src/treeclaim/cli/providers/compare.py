@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim compare`: whether two services answer the same reads alike."""
+"""`treeclaim compare`: differences between the responses of two services."""
 
 import argparse
 import re
@@ -9,12 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
-from treeclaim.cli.connection import open_client_of
-from treeclaim.cli.output import FAILED, CommandError, failures_at, print_json, print_lines, warn
-from treeclaim.cli.printing import shown_progress
-from treeclaim.comparison.access_log import read_requests
+from treeclaim.cli.connection import open_service_client
+from treeclaim.cli.output import (
+    FAILED,
+    CommandError,
+    convert_failures,
+    print_json,
+    print_lines,
+    warn,
+)
+from treeclaim.cli.printing import show_progress
+from treeclaim.comparison.access_log import parse_log
 from treeclaim.comparison.comparison import Read
-from treeclaim.comparison.services import ServiceComparison, compare_services, sweep
+from treeclaim.comparison.services import ServiceComparison, compare_services, generate_reads
 from treeclaim.model.microversions import MAXIMUM
 
 _LATEST = f"{MAXIMUM.major}.{MAXIMUM.minor}"
@@ -47,31 +54,31 @@ class CompareServices(DeclaredCommand):
         if not re.fullmatch(r"1\.\d{1,3}", options.microversion):
             text = f"--microversion: {options.microversion!r} is not one such as {_LATEST}"
             raise CommandError(text)
-        reads = None if options.requests is None else list(_reads_of_log(options))
+        reads = None if options.requests is None else list(_read_log(options))
         with (
-            open_client_of("old", options) as old,
-            open_client_of("new", options) as new,
-            shown_progress() as report,
+            open_service_client("old", options) as old,
+            open_service_client("new", options) as new,
+            show_progress() as report,
         ):
             if reads is None:
-                reads = list(sweep(old, options.microversion))
+                reads = list(generate_reads(old, options.microversion))
             outcome = compare_services(old, new, reads, report)
         if options.format == "json":
             print_json(outcome.document())
         else:
-            print_lines(*_lines(outcome))
+            print_lines(*_format_outcome(outcome))
         return 1 if outcome.different else 0
 
 
-def _reads_of_log(options: argparse.Namespace) -> Iterator[Read]:
-    """Yield each read of the log once."""
+def _read_log(options: argparse.Namespace) -> Iterator[Read]:
+    """Yield each distinct read of the log."""
     path = options.requests
-    with failures_at(path):
+    with convert_failures(path):
         if path == "-":
-            logged = read_requests(sys.stdin)
+            logged = parse_log(sys.stdin)
         else:
             with Path(path).open(encoding="utf-8", errors="replace") as lines:
-                logged = read_requests(lines)
+                logged = parse_log(lines)
     reasons = ", ".join(f"{count} {reason}" for reason, count in logged.left_out.most_common(10))
     if not logged.reads:
         raise CommandError(
@@ -88,7 +95,7 @@ def _reads_of_log(options: argparse.Namespace) -> Iterator[Read]:
         yield replace(read, version=read.version or options.microversion)
 
 
-def _lines(outcome: ServiceComparison) -> Iterator[str]:
+def _format_outcome(outcome: ServiceComparison) -> Iterator[str]:
     known_total, different = outcome.known.total(), outcome.different.total()
     total = outcome.equal + outcome.unsettled + known_total + different
     yield f"{total} reads compared: {outcome.equal} equal, {known_total} known differences, {different} others"

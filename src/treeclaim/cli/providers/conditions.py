@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`condition set`, `unset` and `list`: conditions that stop new allocations (contract page 102)."""
+"""`condition set`, `unset` and `list` (contract page 102)."""
 
 import argparse
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, Result
-from treeclaim.cli.names import TREE_OPTION, find_provider, tree_filter
+from treeclaim.cli.names import TREE_OPTION, build_tree_filter, find_provider
 from treeclaim.cli.output import print_lines
 from treeclaim.client import Client
 from treeclaim.client.session import escape_url
@@ -35,7 +35,7 @@ class SetCondition(CloudAction):
     """
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
-        path = _path(client, options) + ("?dry_run=true" if options.dry_run else "")
+        path = _make_path(client, options) + ("?dry_run=true" if options.dry_run else "")
         body = {
             "effect": options.effect,
             "reason": options.reason or "",
@@ -58,7 +58,7 @@ class UnsetCondition(CloudAction):
     arguments = _CONDITION
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
-        client.call("DELETE", _path(client, options))
+        client.call("DELETE", _make_path(client, options))
 
 
 class ListConditions(CloudLister):
@@ -69,7 +69,7 @@ class ListConditions(CloudLister):
     arguments = TREE_OPTION
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        filters = tree_filter(client, options)
+        filters = build_tree_filter(client, options)
         states = client.provider_states([CONDITIONS.name], **filters)
         providers = [state for state in states if state[CONDITIONS.name]]
         rows = [
@@ -94,6 +94,6 @@ class ListConditions(CloudLister):
         )
 
 
-def _path(client: Client, options: argparse.Namespace) -> str:
+def _make_path(client: Client, options: argparse.Namespace) -> str:
     provider = find_provider(client, options.provider)["uuid"]
     return f"/treeclaim/providers/{provider}/conditions/{escape_url(options.key)}"

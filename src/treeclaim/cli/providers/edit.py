@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim edit`: what a provider has, in an editor."""
+"""`treeclaim edit`: the parts of a provider in a text editor."""
 
 import argparse
 import math
@@ -15,26 +15,26 @@ import yaml
 
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.names import find_provider
-from treeclaim.cli.output import CommandError, print_lines, reason_of
+from treeclaim.cli.output import CommandError, describe_failure, print_lines
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import LoadPlan, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
-from treeclaim.client.states import State, shown_fields, state_of
+from treeclaim.client.states import State, make_state, omit_empty_consumes
 from treeclaim.client.topology.document import DocumentFault
 from treeclaim.client.topology.file import Topology, TopologyError, parse_topology
-from treeclaim.client.topology.planned import as_written
+from treeclaim.client.topology.planned import escape_braces
 from treeclaim.model.names import one_line
 from treeclaim.model.parts import ATTRIBUTES, INVENTORIES, PARTS
 
 _EDITOR = "vi"
 
 _MOST_EDITS = 20
-"""Edits of a file that remains wrong: an editor that is a program may change it each time."""
+"""Edits of a file that remains invalid; an editor that is a script may change it each time."""
 
 _HEAD = """\
-# Provider {name}. What is listed here is what it will have; a member that you delete as a whole
-# stays as it is. An empty file cancels the edit. Lines that begin with # are ignored.
+# Provider {name}. Its parts become those listed here; a part that you delete as a whole stays as it
+# is. An empty file cancels the edit. Lines that begin with # are ignored.
 """
 
 
@@ -55,12 +55,12 @@ class EditProvider(CloudAction):
 
 
 def _edit(client: Client, uuid: str, file: Path) -> int:
-    """Open the editor until the provider is written, or nothing is to be changed; return the exit status."""
+    """Open the editor until the provider is written or the edit ends; return the exit status."""
     base = _read(client, uuid)
-    first = text = _text_of(base)
+    first = text = _serialize(base)
     notes: list[str] = []
     for _ in range(_MOST_EDITS):
-        edited = _edit_text(file, _with_notes(text, base.name, notes))
+        edited = _edit_text(file, _add_notes(text, base.name, notes))
         if not edited.strip():
             print_lines("Cancelled: the file is empty.")
             return 1
@@ -79,11 +79,11 @@ def _edit(client: Client, uuid: str, file: Path) -> int:
         if _write(client, plan, base.generation):
             return 0
         before, base = base, _read(client, uuid)
-        others = PlannedChange(before, replace(base, parent=before.parent))
+        foreign_change = PlannedChange(before, replace(base, parent=before.parent))
         notes = [
-            "Somebody else changed this provider meanwhile:",
-            *(f"  {field}" for field in others.fields({})),
-            "Change the file to keep that or not, and save it; it is written as it is then.",
+            "Another client changed this provider meanwhile:",
+            *(f"  {field}" for field in foreign_change.fields({})),
+            "Adopt these changes in the file, or do not; then save it to write it.",
         ]
     raise CommandError(*notes, f"nothing was changed after {_MOST_EDITS} edits")
 
@@ -110,7 +110,7 @@ def _write(client: Client, plan: LoadPlan, generation: int) -> bool:
 
 def _read(client: Client, uuid: str) -> State:
     for row in client.provider_states([part.name for part in PARTS], uuid=uuid):
-        return state_of(row, PARTS)
+        return make_state(row, PARTS)
     raise CommandError(f"provider {uuid} is gone")
 
 
@@ -122,19 +122,21 @@ def _parse(text: str, uuid: str) -> Topology:
     return topology
 
 
-def _text_of(state: State) -> str:
+def _serialize(state: State) -> str:
     inventories = INVENTORIES.or_empty(state.values)
     entry = {
-        "name": as_written(state.name),
+        "name": escape_braces(state.name),
         "uuid": state.uuid,
         **{
             part.name: part.written(part.value_in(state.values))
             for part in PARTS
             if part.name in state.values
         },
-        INVENTORIES.name: {name: shown_fields(fields) for name, fields in inventories.items()},
+        INVENTORIES.name: {
+            name: omit_empty_consumes(fields) for name, fields in inventories.items()
+        },
     }
-    # In quotes and escaped, invisible characters survive the edit, and do nothing in the editor.
+    # Quoted and escaped, invisible characters survive the edit and are harmless in the editor.
     texts = [state.name, *map(str, ATTRIBUTES.or_empty(state.values).values())]
     is_plain = all(text.isprintable() for text in texts)
     return yaml.safe_dump(
@@ -142,8 +144,8 @@ def _text_of(state: State) -> str:
     )
 
 
-def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
-    """Return the text to edit, below comments, which no name or foreign text can end."""
+def _add_notes(text: str, name: str, notes: Sequence[str]) -> str:
+    """Return the text below comments, each on one line, so that no foreign text ends them."""
     comments = "".join(f"# ! {one_line(note)}\n" for note in notes)
     return _HEAD.format(name=one_line(name)) + comments + text
 
@@ -155,7 +157,9 @@ def _edit_text(file: Path, text: str) -> str:
     try:
         code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603
     except (OSError, ValueError) as error:
-        raise CommandError(f"the editor {editor!r} cannot be run: {reason_of(error)}") from error
+        raise CommandError(
+            f"the editor {editor!r} cannot be run: {describe_failure(error)}"
+        ) from error
     if code:
         raise CommandError(
             f"the editor {editor!r} ended with exit code {code}; nothing was changed"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`load` provider trees from a file; `copy` everything that one endpoint has to another."""
+"""`load`: provider trees from a file; `copy`: one endpoint to another."""
 
 import argparse
 from collections.abc import Callable, Sequence
 
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.command import CloudAction
-from treeclaim.cli.connection import open_client_of
+from treeclaim.cli.connection import open_service_client
 from treeclaim.cli.output import INTERRUPTED, CommandError, print_lines, warn
-from treeclaim.cli.printing import printer, shown_progress
+from treeclaim.cli.printing import make_printer, show_progress
 from treeclaim.client import Client
 from treeclaim.client.copy import CopyOutcome, compare, copy
 from treeclaim.client.loading import LoadOutcome, apply_plan, make_plan
@@ -17,7 +17,7 @@ from treeclaim.client.topology.file import TopologyError, read_topology
 from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50
-"""Refusals shown; more than that usually have the same cause."""
+"""Refusals shown; further ones usually have the same cause."""
 
 _STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"}
 
@@ -39,7 +39,7 @@ class LoadProviders(CloudAction):
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
         try:
-            with shown_progress() as progress:
+            with show_progress() as progress:
                 try:
                     topology = read_topology(options.file)
                     plan = make_plan(client, topology, prune=options.prune, progress=progress)
@@ -74,9 +74,9 @@ class CopyService(DeclaredCommand):
 
     def execute(self, options: argparse.Namespace) -> int:
         with (
-            open_client_of("from", options) as source,
-            open_client_of("to", options) as target,
-            shown_progress() as report,
+            open_service_client("from", options) as source,
+            open_service_client("to", options) as target,
+            show_progress() as report,
         ):
             if options.compare:
                 outcome = CopyOutcome(differences=compare(source, target, report))
@@ -90,15 +90,15 @@ def _report(outcome: LoadOutcome, *, dry_run: bool = False) -> int:
     if outcome.is_interrupted:
         warn(
             f"Interrupted: {len(outcome.done)} of {len(outcome.plan.changes)} providers match the "
-            f"file ({_summary(outcome)}). Run the same command again to continue."
+            f"file ({_format_summary(outcome)}). Run the same command again to continue."
         )
         return INTERRUPTED
-    _print_some(warn, "refused", outcome.refused)
-    print_lines(_summary(outcome, dry_run=dry_run))
+    _print_first(warn, "refused", outcome.refused)
+    print_lines(_format_summary(outcome, dry_run=dry_run))
     return 1 if outcome.refusals else 0
 
 
-def _print_some(show: Callable[[str], None], title: str, lines: Sequence[str]) -> None:
+def _print_first(show: Callable[[str], None], title: str, lines: Sequence[str]) -> None:
     for line in lines[:_MOST_REFUSED]:
         show(f"{title}: {line}")
     if len(lines) > _MOST_REFUSED:
@@ -106,26 +106,26 @@ def _print_some(show: Callable[[str], None], title: str, lines: Sequence[str]) -
 
 
 def _show_difference(outcome: LoadOutcome) -> None:
-    """Show each provider that would change, and each of its fields, with the old and new value."""
-    out, plan = printer(), outcome.plan
-    for what, names in (
+    """Print each changed provider and the old and new values of its fields."""
+    printer, plan = make_printer(), outcome.plan
+    for kind, names in (
         ("trait", plan.traits),
         ("resource class", plan.classes),
         ("name of an aggregate", [f"{name} ({uuid})" for uuid, name in plan.aggregates.items()]),
     ):
         for name in names:
-            out.print(f"+ {what} {name}", style="green")
+            printer.print(f"+ {kind} {name}", style="green")
     for change in plan.changes:
         after, action = change.after, change.action
         if after.uuid in outcome.refusals:
             continue
         if action is not Action.KEEP:
-            out.print(f"{action.value} {after.name} {after.uuid}", style=_STYLES[action])
+            printer.print(f"{action.value} {after.name} {after.uuid}", style=_STYLES[action])
         for field in change.fields(plan.names):
-            out.print(f"    {field}", style=_STYLES[Action(field[0])])
+            printer.print(f"    {field}", style=_STYLES[Action(field[0])])
 
 
-def _summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
+def _format_summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
     created, changed, deleted, unchanged = (
         len(outcome.names(action))
         for action in (Action.CREATE, Action.CHANGE, Action.DELETE, Action.KEEP)
@@ -143,7 +143,7 @@ def _report_copy(outcome: CopyOutcome, *, only_compared: bool) -> None:
             f"{outcome.providers} providers and {outcome.consumers} consumers written, "
             f"{outcome.unchanged} already equal"
         )
-    _print_some(print_lines, "refused", outcome.refused)
-    _print_some(print_lines, "differs", outcome.differences)
+    _print_first(print_lines, "refused", outcome.refused)
+    _print_first(print_lines, "differs", outcome.differences)
     if not outcome.differences:
         print_lines("The target has everything that the source has.")

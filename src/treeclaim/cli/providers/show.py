@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`provider show` and `provider watch`: a provider, and changes of providers."""
+"""`provider show` and `provider watch`."""
 
 import argparse
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from treeclaim.cli.command import Cell, CloudAction, CloudShow, Result, lines
-from treeclaim.cli.names import find_provider, provider_names
+from treeclaim.cli.command import Cell, CloudAction, CloudShow, Result
+from treeclaim.cli.names import find_provider, read_provider_names
 from treeclaim.cli.output import CommandError, print_json, print_lines
-from treeclaim.cli.printing import amounts_in_words
-from treeclaim.cli.providers.contents import read_documents, stock_in_words, texts_of
+from treeclaim.cli.printing import format_amounts
+from treeclaim.cli.providers.contents import format_inventories, format_part, read_documents
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.watching import watch
@@ -18,7 +18,7 @@ from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import SHOWN_PARTS
 
 _MOST_CONSUMERS = 20
-"""Consumers shown of a provider; `-f json` has all."""
+"""Consumers shown; `-f json` has all."""
 
 _FIELDS = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
 
@@ -50,20 +50,22 @@ class ShowProvider(CloudShow):
             "UUID": row["uuid"],
             "Generation": document["generation"],
             "Parent": None if parent is None else f"{parent['name']} {parent['uuid']}",
-            "Children": lines(children),
+            "Children": Cell.of_lines(children),
             "Inventories": Cell(
-                document["inventories"], partial(stock_in_words, shown_fields=_FIELDS)
+                document["inventories"], partial(format_inventories, shown_fields=_FIELDS)
             ),
         }
         for part in SHOWN_PARTS:
-            fields[part.name.title()] = lines(texts_of(part, names, document[part.name]))
-        fields["Consumers"] = Cell(allocations, _consumer_lines)
+            fields[part.name.title()] = Cell.of_lines(
+                format_part(part, names, document[part.name])
+            )
+        fields["Consumers"] = Cell(allocations, _format_consumers)
         return Result(tuple(fields), tuple(fields.values()), document)
 
 
-def _consumer_lines(allocations: Mapping[str, Any]) -> list[str]:
+def _format_consumers(allocations: Mapping[str, Any]) -> list[str]:
     texts = [
-        f"{uuid}: {amounts_in_words(allocations[uuid]['resources'])}"
+        f"{uuid}: {format_amounts(allocations[uuid]['resources'])}"
         for uuid in sorted(allocations)[:_MOST_CONSUMERS]
     ]
     missing = len(allocations) - _MOST_CONSUMERS
@@ -91,16 +93,16 @@ class WatchChanges(CloudAction):
                 print_json(changes, indent=None)
                 print_lines(flush=True)
             else:
-                print_lines(*_changes_lines(client, changes), flush=True)
+                print_lines(*_format_changes(client, changes), flush=True)
 
 
-def _changes_lines(client: Client, document: Mapping[str, Any]) -> list[str]:
+def _format_changes(client: Client, document: Mapping[str, Any]) -> list[str]:
     lines = ["catalogue"] if document["catalogue"] else []
     present = [change["uuid"] for change in document["changes"] if "generation" in change]
     try:
-        names = provider_names(client, present)
+        names = read_provider_names(client, present)
     except ClientError:
-        # The service may be away for a moment, which does not end a watch.
+        # A watch survives a short outage of the service.
         names = {}
     for change in document["changes"]:
         if "generation" in change:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`provider tree`: provider trees, and how full they are."""
+"""`provider tree`: provider trees and their usage."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,16 +11,16 @@ from rich.tree import Tree
 
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.names import find_provider
-from treeclaim.cli.printing import Line, bar, line, lines, shown_waiting
+from treeclaim.cli.printing import Line, draw_bar, join_lines, make_line, show_waiting
 from treeclaim.cli.providers.contents import (
     Document,
-    add_held,
-    fields_in_words,
-    holds_in_words,
-    load_of,
+    add_holds,
+    compute_load,
+    format_fields,
+    format_holds,
+    format_inventories,
+    format_part,
     read_documents,
-    stock_in_words,
-    texts_of,
 )
 from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames, read_aggregate_names
@@ -30,7 +30,7 @@ _FIELDS = ("total", "reserved", "allocation_ratio")
 """Fields of inventories that `--inventories` shows."""
 
 TreeRow = tuple[int, Document]
-"""The number of a provider's ancestors, and its document; without parts if it is shown for those below it."""
+"""The number of a provider's ancestors, and its document; without parts if only its descendants match."""
 
 
 class ListTrees(CloudLister):
@@ -53,13 +53,13 @@ class ListTrees(CloudLister):
         parts = SHOWN_PARTS if options.roots else (CONDITIONS,)
         roots = [find_provider(client, name)["root_provider_uuid"] for name in options.roots]
         filters = {"in_tree": f"in:{','.join(dict.fromkeys(roots))}"} if roots else {}
-        with shown_waiting("reading providers"):
+        with show_waiting("reading providers"):
             documents = read_documents(client, parts, **filters)
-        add_held(client, documents, filters)
-        rows = list(_preorder(documents.values(), options.depth))
+        add_holds(client, documents, filters)
+        rows = list(_walk_trees(documents.values(), options.depth))
         is_filtered = bool(options.classes or options.trait or options.load is not None)
         if is_filtered:
-            rows = _matching(client, rows, options)
+            rows = _select_rows(client, rows, options)
         columns = (
             "Name",
             "UUID",
@@ -79,23 +79,23 @@ class ListTrees(CloudLister):
             yield Cell(document["name"], lambda name: ["  " * depth + name])
             yield from (document["uuid"], document["root_provider_uuid"], depth)
             stock = document.get(INVENTORIES.name, {})
-            yield Cell(stock, partial(stock_in_words, shown_fields=fields))
+            yield Cell(stock, partial(format_inventories, shown_fields=fields))
             for part in parts:
                 value = document.get(part.name, part.written(part.empty))
-                yield Cell(value, partial(texts_of, part, names))
+                yield Cell(value, partial(format_part, part, names))
 
         return Result(
             columns,
             [tuple(cells(*row)) for row in rows],
             _nest(rows),
-            Group(*_pictures(rows, fields, names)),
+            Group(*_draw_trees(rows, fields, names)),
         )
 
 
-def _matching(
+def _select_rows(
     client: Client, rows: Sequence[TreeRow], options: argparse.Namespace
 ) -> list[TreeRow]:
-    """Return the providers that pass the filters of the options, and those above them."""
+    """Return the providers that match the options, and their ancestors."""
     uuids = {document["uuid"] for _, document in rows}
     if options.trait:
         uuids = {row["uuid"] for row in client.providers(required=",".join(options.trait))}
@@ -106,7 +106,7 @@ def _matching(
         if options.classes:
             stock = {name: fields for name, fields in stock.items() if name in options.classes}
         is_loaded = options.load is None or any(
-            load_of(fields) >= options.load for fields in stock.values()
+            compute_load(fields) >= options.load for fields in stock.values()
         )
         if document["uuid"] in uuids and is_loaded and (stock or not options.classes):
             matching.append((depth, {**document, INVENTORIES.name: stock}))
@@ -119,15 +119,15 @@ def _matching(
     return matching[::-1]
 
 
-def _preorder(documents: Iterable[Document], depth: int | None) -> Iterator[TreeRow]:
-    """Yield providers below each other, by name, down to a depth."""
+def _walk_trees(documents: Iterable[Document], depth: int | None) -> Iterator[TreeRow]:
+    """Yield providers in pre-order, siblings by name, down to a depth."""
     by_name = sorted(documents, key=lambda document: str(document["name"]), reverse=True)
     uuids = {document["uuid"] for document in by_name}
     children: dict[str | None, list[Document]] = {}
     for document in by_name:
         parent = document["parent_provider_uuid"]
         children.setdefault(parent if parent in uuids else None, []).append(document)
-    # Not by recursion: a tree may be deeper than Python's stack.
+    # A tree may be deeper than Python's stack.
     stack = [(0, document) for document in children.get(None, ())]
     while stack:
         level, document = stack.pop()
@@ -145,29 +145,31 @@ def _nest(rows: Sequence[TreeRow]) -> list[Document]:
     return levels[0]
 
 
-def _pictures(rows: Sequence[TreeRow], fields: Sequence[str], names: AggregateNames) -> list[Tree]:
+def _draw_trees(
+    rows: Sequence[TreeRow], fields: Sequence[str], names: AggregateNames
+) -> list[Tree]:
     branches: list[Tree] = []
     roots: list[Tree] = []
     for depth, document in rows:
-        label = lines(_lines(document, fields, names))
+        label = join_lines(_format_provider(document, fields, names))
         branches[depth:] = [branches[depth - 1].add(label) if depth else Tree(label)]
         roots += branches if not depth else ()
     return roots
 
 
-def _lines(
+def _format_provider(
     document: Document, shown_fields: Sequence[str], names: AggregateNames
 ) -> Iterator[Line]:
-    yield line((document["name"], "bold"), (f" {document['uuid']}", "dim"))
+    yield make_line((document["name"], "bold"), (f" {document['uuid']}", "dim"))
     for part in SHOWN_PARTS:
         word = "" if part is TRAITS else f"{part.single} "
-        texts = texts_of(part, names, document[part.name]) if part.name in document else ()
+        texts = format_part(part, names, document[part.name]) if part.name in document else ()
         for text in texts:
-            yield line(f"  {word}{text}", style="cyan" if part is TRAITS else "")
+            yield make_line(f"  {word}{text}", style="cyan" if part is TRAITS else "")
     for name, fields in document.get(INVENTORIES.name, {}).items():
         held = sum(entry["amount"] for entry in fields.get("held", ()))
         used, capacity = fields["used"], fields["capacity"]
-        full = f"  {name} {bar(used, capacity, held=held, width=20)} {used}/{capacity}"
-        yield line(full, (fields_in_words(fields, shown_fields), "dim"))
-        for text in holds_in_words(fields):
-            yield line(f"    {text}", style="dim")
+        full = f"  {name} {draw_bar(used, capacity, held=held, width=20)} {used}/{capacity}"
+        yield make_line(full, (format_fields(fields, shown_fields), "dim"))
+        for text in format_holds(fields):
+            yield make_line(f"    {text}", style="dim")

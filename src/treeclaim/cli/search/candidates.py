@@ -1,41 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`candidate list`, `explain` and `count`: the candidates of a query, why there is none, and how many fit."""
+"""`candidate list`, `explain` and `count`."""
 
 import argparse
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result, lines
+from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result
 from treeclaim.cli.names import (
     DOMAINS_HELP,
-    domains_of,
     find_provider,
-    provider_names,
-    with_uuids,
+    read_provider_names,
+    resolve_domains,
+    resolve_providers,
 )
-from treeclaim.cli.output import CommandError, count_text
-from treeclaim.cli.printing import amounts_in_words
+from treeclaim.cli.output import CommandError, format_count
+from treeclaim.cli.printing import format_amounts
 from treeclaim.cli.query_arguments import (
     ORDER_OPTION,
     QUERY_ARGUMENTS,
-    flavors_in,
+    build_flavor_query,
+    format_query,
     has_query,
-    in_words,
-    translated,
+    read_flavors,
 )
 from treeclaim.cli.search.explanation import (
-    explanation,
-    funnel_in_words,
-    limits_of,
-    useful_advice,
+    format_funnel,
+    read_limits,
+    render_explanation,
+    select_advice,
 )
 from treeclaim.client import CandidateQuery, Client, Flavor
-from treeclaim.client.aggregates import AggregateNames, read_aggregate_names, shown_aggregate
+from treeclaim.client.aggregates import AggregateNames, format_aggregate, read_aggregate_names
 from treeclaim.client.client import amounts_by_provider
 
 _LIMIT = 20
-"""Candidates, and domains, shown by default: a screen."""
+"""Candidates or domains shown by default: one screen."""
 
 
 class ListCandidates(CloudLister):
@@ -53,49 +53,53 @@ class ListCandidates(CloudLister):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = with_uuids(client, self.query(options))
+        query = resolve_providers(client, self.query(options))
         if "limit" not in dict(query.parameters):
             query = query.with_parameter("limit", str(options.limit))
         answer = client.candidates(query)
-        names = provider_names(client, _providers_in(answer))
+        names = read_provider_names(client, _find_provider_uuids(answer))
         can_explain = client.extension is not None
-        columns, rows = candidate_rows(answer, names)
+        columns, rows = make_candidate_rows(answer, names)
         return Result(
-            columns, rows, answer, notes=_notes(query, len(rows), can_explain=can_explain)
+            columns, rows, answer, notes=_make_notes(query, len(rows), can_explain=can_explain)
         )
 
 
-def _notes(query: CandidateQuery, count: int, *, can_explain: bool) -> list[str]:
+def _make_notes(query: CandidateQuery, count: int, *, can_explain: bool) -> list[str]:
     if not count:
-        advice = f"; 'treeclaim explain {in_words(query.without('limit'))}' shows the reason"
+        advice = f"; 'treeclaim explain {format_query(query.without('limit'))}' shows the reason"
         return [f"No candidate{advice if can_explain else ''}."]
-    title = count_text(count, "candidate")
+    title = format_count(count, "candidate")
     if str(count) == dict(query.parameters)["limit"]:
         title += ", which is the limit: there may be more (--limit)"
-    return [title, in_words(query)]
+    return [title, format_query(query)]
 
 
-def _providers_in(answer: Mapping[str, Any]) -> Iterator[str]:
+def _find_provider_uuids(answer: Mapping[str, Any]) -> Iterator[str]:
     for candidate in answer["allocation_requests"]:
         yield from candidate["allocations"]
         for providers in candidate.get("mappings", {}).values():
             yield from providers
 
 
-def candidate_rows(
+def make_candidate_rows(
     answer: Mapping[str, Any], names: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return the columns of an answer, and a row for each candidate."""
+    """Return the columns of a response, and a row for each candidate."""
     scores = answer.get("scores")
     columns = ("Candidate", *(("Score",) if scores else ()), "Takes", "Groups")
     rows = [
-        (number, *((round(scores[number - 1], 6),) if scores else ()), *_cells(candidate, names))
+        (
+            number,
+            *((round(scores[number - 1], 6),) if scores else ()),
+            *_make_cells(candidate, names),
+        )
         for number, candidate in enumerate(answer["allocation_requests"], 1)
     ]
     return columns, rows
 
 
-def _cells(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Cell, Cell]:
+def _make_cells(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Cell, Cell]:
     resources_by_name = [
         (names.get(uuid, uuid), dict(resources))
         for uuid, resources in amounts_by_provider(candidate["allocations"]).items()
@@ -107,7 +111,7 @@ def _cells(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Cell
     return (
         Cell(
             [{"name": name, "resources": resources} for name, resources in resources_by_name],
-            lambda _: [f"{name}: {amounts_in_words(part)}" for name, part in resources_by_name],
+            lambda _: [f"{name}: {format_amounts(part)}" for name, part in resources_by_name],
         ),
         Cell(
             groups,
@@ -134,7 +138,7 @@ class ExplainCandidates(CloudShow):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = search = with_uuids(client, self.query(options))
+        query = search = resolve_providers(client, self.query(options))
         if options.nearest is not None:
             search = search.with_parameter("nearest", str(options.nearest))
         if options.tree is not None:
@@ -143,7 +147,7 @@ class ExplainCandidates(CloudShow):
         answer = client.explain(search)
         names = read_aggregate_names(client) or {}
         fields = {
-            "query": in_words(query),
+            "query": format_query(query),
             "feasible": answer["feasible"],
             "fits_when_empty": answer["fits_when_empty"],
             "trees": Cell(
@@ -152,18 +156,18 @@ class ExplainCandidates(CloudShow):
             ),
             "funnel": Cell(
                 answer["funnel"],
-                lambda _: funnel_in_words({"explanation": answer}, names),
+                lambda _: format_funnel({"explanation": answer}, names),
             ),
             "nearest": Cell(
                 answer["nearest"], lambda trees: [tree["root_provider"]["name"] for tree in trees]
             ),
-            "advice": lines(useful_advice(answer, query)),
+            "advice": Cell.of_lines(select_advice(answer, query)),
         }
         return Result(
             tuple(fields),
             tuple(fields.values()),
             answer,
-            explanation(answer, query, limits_of(client, answer), names),
+            render_explanation(answer, query, read_limits(client, answer), names),
         )
 
 
@@ -184,8 +188,8 @@ class CountCandidates(CloudLister):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         requests = self._requests(options)
-        domains = None if options.domains is None else domains_of(client, options.domains)
-        queries = {name: str(with_uuids(client, query)) for name, query in requests.items()}
+        domains = None if options.domains is None else resolve_domains(client, options.domains)
+        queries = {name: str(resolve_providers(client, query)) for name, query in requests.items()}
         counted = {} if domains is None else {"domains": domains, "limit": options.limit}
         capacities = client.capacity(queries, **counted)
         names = (options.domains and read_aggregate_names(client)) or {}
@@ -200,7 +204,7 @@ class CountCandidates(CloudLister):
                         domain["name"] or domain["uuid"]: domain["fits"]
                         for domain in capacity.get("domains", ())
                     },
-                    partial(_domains_in_words, names),
+                    partial(_format_domains, names),
                 ),
             )
             for name, capacity in capacities.items()
@@ -208,12 +212,12 @@ class CountCandidates(CloudLister):
         return Result(columns, rows, capacities)
 
     def _requests(self, options: argparse.Namespace) -> dict[str, CandidateQuery]:
-        """Return the queries by name: those of the file, and the query of the command line."""
+        """Return the queries of the flavor file and of the command line, by name."""
         requests = {}
         if options.flavors:
-            flavors = flavors_in(options.flavors)
+            flavors = read_flavors(options.flavors)
             requests = {
-                name: _query(f"{options.flavors}: {name}", flavor)
+                name: _translate_flavor(f"{options.flavors}: {name}", flavor)
                 for name, flavor in flavors.items()
             }
         if has_query(options) or not requests:
@@ -222,12 +226,12 @@ class CountCandidates(CloudLister):
         return requests
 
 
-def _query(source: str, flavor: Flavor) -> CandidateQuery:
-    query = translated(flavor, source)
+def _translate_flavor(source: str, flavor: Flavor) -> CandidateQuery:
+    query = build_flavor_query(flavor, source)
     if not any(name.startswith("resources") for name, _ in query.parameters):
         raise CommandError(f"{source}: it requests nothing")
     return query
 
 
-def _domains_in_words(names: AggregateNames, counts: Mapping[str, int]) -> list[str]:
-    return [f"{shown_aggregate(names, name)}: {count}" for name, count in counts.items()]
+def _format_domains(names: AggregateNames, counts: Mapping[str, int]) -> list[str]:
+    return [f"{format_aggregate(names, name)}: {count}" for name, count in counts.items()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that maintain a service. The modules that run them take seconds to import; a help needs none."""
+"""Commands that maintain a service. Their functions are in modules that take seconds to import; a help needs none."""
 
 import argparse
 from importlib import import_module
@@ -12,10 +12,10 @@ _HEAD = "a082b8bb98d0"
 
 
 class _ServiceCommand(DeclaredCommand):
-    """A command whose function is imported when it runs.
+    """A command that imports its function when it runs.
 
     Attributes:
-        function: Module of this package and function. It takes the options, and returns the exit status; None for 0.
+        function: `module:function` in this package: takes the options, returns the exit status or None for 0.
     """
 
     function: ClassVar[str]
@@ -63,7 +63,7 @@ class PruneDatabase(_ServiceCommand, function="database:prune"):
     """Delete rows that the change feed no longer needs."""
 
     example = "--keep-hours 48"
-    # The default is that of the service. With less, cursors of clients expire before a day is over.
+    # The default of the service; a shorter time expires clients' cursors within a day.
     arguments = f"""
         --keep-hours HOURS = 25  how much of the feed to keep
         {CONFIG_OPTIONS}
@@ -73,7 +73,7 @@ class PruneDatabase(_ServiceCommand, function="database:prune"):
 class ResetFeed(_ServiceCommand, function="database:reset_feed"):
     """Make every worker and every watcher load everything again.
 
-    For a database whose rows were changed by hand, or of which only some tables were restored.
+    Use it after rows were changed by hand, or only some tables were restored.
     """
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim config …` and `treeclaim policy …`: what can be configured, and what is."""
+"""`treeclaim config …` and `treeclaim policy …`."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
-from treeclaim.cli.output import CommandError, count_text, failures_at, print_lines, warn
-from treeclaim.cli.service.database import configuration_of
+from treeclaim.cli.output import CommandError, convert_failures, format_count, print_lines, warn
+from treeclaim.cli.service.database import load_configuration
 from treeclaim.cli.service.findings import (
     CHECKS,
     ConfigFinding,
     OptionPlaces,
-    known_place,
-    unknown_options,
-    without_effect,
+    find_error_place,
+    find_ineffective_options,
+    find_unknown_options,
 )
 from treeclaim.config import (
     PROJECT,
@@ -58,33 +58,34 @@ def print_policy_sample(_options: argparse.Namespace) -> None:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print the options in effect, and what is wrong with the configuration; return 1 for errors."""
+    """Print the options in effect and the findings; return 1 for errors."""
     places = OptionPlaces(options.config_files, options.config_dirs)
     try:
-        configuration = configuration_of(options)
+        configuration = load_configuration(options)
         keystone = _register_keystone_options(configuration.options)
     except CommandError as error:
-        unknown = unknown_options(all_options(_keystone_options("password")), places)
-        errors = (ConfigFinding(True, known_place(line, places), line) for line in error.lines)
+        unknown = find_unknown_options(all_options(_list_keystone_options("password")), places)
+        errors = (
+            ConfigFinding(True, find_error_place(line, places), line) for line in error.lines
+        )
         return _report([*unknown, *errors])
     groups = all_options(keystone)
     _print_options(configuration, keystone, places, with_defaults=options.all)
-    findings = [*unknown_options(groups, places), *without_effect(groups, places)]
+    findings = [*find_unknown_options(groups, places), *find_ineffective_options(groups, places)]
     for check_part in CHECKS:
         findings += check_part(configuration, places)
     return _report(findings)
 
 
 def _report(findings: Sequence[ConfigFinding]) -> int:
-    """Print findings and the verdict; return the exit code, which is 1 for errors."""
-    # The options in effect come first also where both streams are one.
+    # If both streams are one, the options in effect must precede the findings.
     print_lines(flush=True)
     warn(*map(str, findings))
     errors = sum(finding.is_error for finding in findings)
     if errors:
-        warn(f"The configuration cannot be used: {count_text(errors, 'error')}.")
+        warn(f"The configuration cannot be used: {format_count(errors, 'error')}.")
         return 1
-    look = f"; look at the {count_text(len(findings), 'warning')}" if findings else ""
+    look = f"; look at the {format_count(len(findings), 'warning')}" if findings else ""
     warn(f"The configuration can be used{look}.")
     return 0
 
@@ -105,8 +106,7 @@ def _print_options(
         print_lines(f"{option.name} = {option.value}  # {place or option.source}")
 
 
-def _keystone_options(plugin: str | None) -> OptionGroups:
-    """Return the options of keystonemiddleware, and of a plugin of keystoneauth; None for no plugin."""
+def _list_keystone_options(plugin: str | None) -> OptionGroups:
     groups: list[Any] = [
         *list_auth_token_opts(),  # type: ignore[no-untyped-call]
         (_KEYSTONE, loading.get_auth_common_conf_options()),
@@ -117,14 +117,14 @@ def _keystone_options(plugin: str | None) -> OptionGroups:
 
 
 def _register_keystone_options(options: cfg.ConfigOpts) -> OptionGroups:
-    """Register the options of keystonemiddleware, and of its plugin; return them.
+    """Register and return the options of keystonemiddleware and of its authentication plugin.
 
     Raises:
         CommandError: if the plugin does not exist, or an option has an invalid value.
     """
-    _register(options, _keystone_options(None))
-    with failures_at(f"[{_KEYSTONE}]/auth_type", (NoMatchingPlugin,)):
-        groups = _keystone_options(options[_KEYSTONE].auth_type)
+    _register(options, _list_keystone_options(None))
+    with convert_failures(f"[{_KEYSTONE}]/auth_type", (NoMatchingPlugin,)):
+        groups = _list_keystone_options(options[_KEYSTONE].auth_type)
     _register(options, groups)
     return groups
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim db …` and `treeclaim upgrade check`: the schema and its upkeep (contract page 05, section 4).
+"""`treeclaim db …` and `treeclaim upgrade check` (contract page 05, section 4).
 
-Deployment tools read the exit codes and lines of `online_data_migrations` and of the checks (sections 4.1 and 4.2),
-which are Placement's.
+The exit codes and lines of `online_data_migrations` and of the checks are Placement's, as deployment tools read
+them (sections 4.1 and 4.2).
 """
 
 import argparse
@@ -60,9 +60,9 @@ _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 
 
 @contextmanager
-def opened_store(options: argparse.Namespace) -> Iterator[tuple[Store, config.Configuration]]:
-    """Open the store of the configuration that a command's options name; yield both."""
-    configuration = configuration_of(options)
+def open_store(options: argparse.Namespace) -> Iterator[tuple[Store, config.Configuration]]:
+    """Load the configuration and open its store; yield both."""
+    configuration = load_configuration(options)
     try:
         store = Store(configuration.database)
     except (SQLAlchemyError, ImportError, ValueError) as error:
@@ -81,8 +81,8 @@ def opened_store(options: argparse.Namespace) -> Iterator[tuple[Store, config.Co
         store.close()
 
 
-def configuration_of(options: argparse.Namespace) -> config.Configuration:
-    """Load the configuration that a command's options name."""
+def load_configuration(options: argparse.Namespace) -> config.Configuration:
+    """Load the configuration files of a command's options."""
     try:
         return config.load(config_files=options.config_files, config_dirs=options.config_dirs)
     except config.ConfigurationError as error:
@@ -91,7 +91,7 @@ def configuration_of(options: argparse.Namespace) -> config.Configuration:
 
 def sync(options: argparse.Namespace) -> None:
     """Upgrade the schema to the newest revision."""
-    with opened_store(options) as (store, configuration):
+    with open_store(options) as (store, configuration):
         database = configuration.options.placement_database
         await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
         require_usable_server(store.engine, configuration.database)
@@ -106,13 +106,13 @@ def sync(options: argparse.Namespace) -> None:
 
 def show_version(options: argparse.Namespace) -> None:
     """Print the revision of the Placement schema."""
-    with opened_store(options) as (store, _), store.engine.connect() as connection:
+    with open_store(options) as (store, _), store.engine.connect() as connection:
         print_lines(str(schema.version(connection)))
 
 
 def stamp(options: argparse.Namespace) -> None:
     """Record a revision without migrating the schema."""
-    with opened_store(options) as (store, _):
+    with open_store(options) as (store, _):
         if options.version != PLACEMENT_REVISION:
             raise CommandError(
                 f"{options.version!r} is not a revision that this program knows; it knows "
@@ -131,7 +131,7 @@ def stamp(options: argparse.Namespace) -> None:
 
 def prune(options: argparse.Namespace) -> None:
     """Delete rows that the change feed no longer needs."""
-    with opened_store(options) as (store, configuration):
+    with open_store(options) as (store, configuration):
         require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
         deleted = store.housekeeper.prune(timedelta(hours=options.keep_hours))
@@ -140,7 +140,7 @@ def prune(options: argparse.Namespace) -> None:
 
 def reset_feed(options: argparse.Namespace) -> None:
     """Make every worker and every watcher load everything again."""
-    with opened_store(options) as (store, configuration):
+    with open_store(options) as (store, configuration):
         require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
         engine = get_system(store.engine).for_writing(store.engine)
@@ -150,8 +150,8 @@ def reset_feed(options: argparse.Namespace) -> None:
 
 
 def check_takeover(options: argparse.Namespace) -> int:
-    """Print what hinders a takeover; return the level of the worst finding."""
-    findings = check(configuration_of(options).database)
+    """Print the obstacles to a takeover; return the level of the worst finding."""
+    findings = check(load_configuration(options).database)
     for finding in findings:
         print_lines(f"{finding.level.name.lower():7} {finding.subject}: {finding.text}")
         if finding.remedy:
@@ -162,9 +162,9 @@ def check_takeover(options: argparse.Namespace) -> int:
 
 
 def migrate_online(options: argparse.Namespace) -> int:
-    """Fill in the columns that older rows lack; return the exit status of page 05, section 4.1."""
-    with opened_store(options) as (store, configuration):
-        limit = _limit(options.max_count)
+    """Fill in the columns that older rows lack; return the exit status."""
+    with open_store(options) as (store, configuration):
+        limit = _parse_limit(options.max_count)
         if limit is not None and limit < 1:
             print_lines("Must supply a positive value for max_count")
             return _WRONG_COUNT
@@ -190,7 +190,7 @@ def migrate_online(options: argparse.Namespace) -> int:
 def _migrate_batch(
     store: Store, owner: Owner, most: int, totals: dict[str, Counter[str]]
 ) -> tuple[int, bool]:
-    """Migrate a bounded number of records; return how many, and whether a migration failed."""
+    """Migrate a bounded number of records; return their number, and whether a migration failed."""
     migrated, has_failed = 0, False
     for migration in MIGRATIONS:
         if migrated >= most:
@@ -210,8 +210,8 @@ def _migrate_batch(
     return migrated, has_failed
 
 
-def _limit(text: str | None) -> int | None:
-    """Read the count; what is not a number is as wrong as zero."""
+def _parse_limit(text: str | None) -> int | None:
+    # An invalid number is treated like zero.
     if text is None:
         return None
     try:
@@ -222,7 +222,7 @@ def _limit(text: str | None) -> int | None:
 
 def check_upgrade(options: argparse.Namespace) -> int:
     """Run the checks before an upgrade; return the worst of their codes."""
-    with opened_store(options) as (store, configuration):
+    with open_store(options) as (store, configuration):
         with store.engine.connect() as connection:
             if schema.version(connection) is None:
                 raise CommandError("the database is empty; 'treeclaim db sync' makes its tables")
@@ -230,8 +230,6 @@ def check_upgrade(options: argparse.Namespace) -> int:
 
 
 class _Checks(UpgradeCommands):
-    """The checks with their names, which tools expect."""
-
     def __init__(self, store: Store, options: cfg.ConfigOpts) -> None:
         self._store = store
         self._upgrade_checks = (

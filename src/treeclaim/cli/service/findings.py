@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of a configuration check, beyond invalid values, with the places of options.
+"""Checks of a valid configuration, with the file and line of each finding.
 
-This module parses the configuration files for line numbers: oslo.config provides only the file of an option.
+This module parses the configuration files itself: oslo.config has no line numbers.
 """
 
 import os
@@ -50,10 +50,10 @@ _FILES = (
     (_KEYSTONE, "certfile"),
     (_KEYSTONE, "keyfile"),
 )
-"""Options that name a file that has to be there."""
+"""Options that name an existing file."""
 
 _LOG_FILES = ("log_config_append", "log_dir", "log_file")
-"""Options that name files of the log."""
+"""Options with paths of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class ConfigFinding:
     """A finding for operators.
 
     Attributes:
-        is_error: Whether the service cannot run with it.
-        where: File and line, the environment's variable, or the option.
+        is_error: Whether it prevents the service from running.
+        where: File and line, environment variable, or option.
         text: The finding.
     """
 
@@ -71,23 +71,24 @@ class ConfigFinding:
     text: str
 
     def __str__(self) -> str:
-        """Write it in a line."""
+        """Return the finding in one line."""
         return f"{'error  ' if self.is_error else 'warning'} {self.where}: {self.text}"
 
 
 SettingLine = tuple[str, str, str | None]
-"""A line of a file: its place as compilers write it, its section, its option; None for a new section."""
+"""Place (`file:line`), section, and option of a line; the option is None for a section header."""
 
 
 class OptionPlaces:
-    """The places where options are set: a line of a file, or the environment, which takes precedence.
+    """The places of options: lines of files, or variables of the environment, which take precedence.
+
+    It reads the files that a service with the same command line reads, if they exist.
 
     Attributes:
-        lines: All sections and settings of the files; a file that cannot be read has none.
+        lines: All sections and settings of the readable files.
     """
 
     def __init__(self, config_files: Sequence[str], config_dirs: Iterable[str]) -> None:
-        """Read the files that a service with these options reads, as far as they exist."""
         files = list(config_files)
         if not files and (directory := os.environ.get(CONFIG_DIR_VARIABLE)):
             files = [str(Path(directory) / f"{PROJECT}.conf")]
@@ -95,11 +96,11 @@ class OptionPlaces:
             files = [str(path) for path in cfg.find_config_files(project=PROJECT)]
         for directory in config_dirs:
             files += sorted(str(path) for path in Path(directory).glob("*.conf"))
-        self.lines = [line for file in files for line in _lines(file)]
+        self.lines = [line for file in files for line in _read_lines(file)]
         self._places = {(group, name): where for where, group, name in self.lines}
 
     def find(self, group: str | None, name: str) -> str | None:
-        """Return where an option is set, None if it is nowhere."""
+        """Return the place of an option; None if it is not set."""
         variable = f"OS_{(group or _DEFAULT).upper()}__{name.upper()}"
         if variable in os.environ:
             return variable
@@ -114,7 +115,7 @@ class OptionPlaces:
         return replace(self.error(group, name, text), is_error=False)
 
 
-def _lines(file: str) -> Iterator[SettingLine]:
+def _read_lines(file: str) -> Iterator[SettingLine]:
     try:
         text = Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -129,7 +130,7 @@ def _lines(file: str) -> Iterator[SettingLine]:
             yield f"{file}:{number}", group, name.replace("-", "_")
 
 
-def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def find_unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find unknown sections and options in files and in the environment."""
     known: defaultdict[str, set[str]] = defaultdict(set)
     for group, options in groups:
@@ -154,14 +155,16 @@ def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[Conf
             yield ConfigFinding(False, variable, text)
 
 
-def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
-    """Find options that are set, and that nothing reads."""
+def find_ineffective_options(
+    groups: OptionGroups, places: OptionPlaces
+) -> Iterator[ConfigFinding]:
+    """Find options that are set but have no effect."""
     for group, options in groups:
         for option in options:
             place, text = places.find(group, option.dest), option.help or ""
             if place is not None and text.startswith(WITHOUT_EFFECT):
-                why = text.removeprefix(WITHOUT_EFFECT)
-                yield ConfigFinding(False, place, f"{option.dest} has no effect: {why}")
+                reason = text.removeprefix(WITHOUT_EFFECT)
+                yield ConfigFinding(False, place, f"{option.dest} has no effect: {reason}")
 
 
 def _check_files(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
@@ -180,7 +183,7 @@ def _check_files(configuration: Configuration, places: OptionPlaces) -> Iterator
 def _check_log_handlers(
     configuration: Configuration, places: OptionPlaces
 ) -> Iterator[ConfigFinding]:
-    """Find out whether logging can be set up, by setting it up."""
+    """Try to set up logging."""
     try:
         check_logging(configuration.options, PROJECT)
     except LoggingError as error:
@@ -193,7 +196,7 @@ def _check_log_handlers(
 def _check_authentication(
     configuration: Configuration, places: OptionPlaces
 ) -> Iterator[ConfigFinding]:
-    """Find out whether tokens can be validated and kept, or the password file can be used."""
+    """Check Keystone and the token cache, or the password file."""
     options = configuration.options
     if options.api.auth_strategy == "http_basic":
         try:
@@ -211,7 +214,7 @@ def _check_authentication(
         is_error = keystone.kind is FaultKind.REFUSED
         yield ConfigFinding(is_error, f"[{_KEYSTONE}]", keystone.detail)
     for fault in tokens.find_server_faults(options):
-        text = f"memcached_servers: {fault}; meanwhile Keystone is asked about each token"
+        text = f"memcached_servers: {fault}; until then Keystone validates each token"
         yield places.warning(_KEYSTONE, "memcached_servers", text)
 
 
@@ -230,14 +233,13 @@ def _check_flavors(configuration: Configuration, places: OptionPlaces) -> Iterat
 
 
 def _check_database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
-    """Find out whether the database can be used, without writing to it.
+    """Check the database without writing to it.
 
-    It is an error if the URL cannot be used or the server refuses it; a server that does not answer, and a
-    missing schema, are warnings.
+    An invalid URL and a refusal by the server are errors. An unreachable server and a missing schema are warnings.
     """
     settings = configuration.database
     try:
-        # The service refuses some URLs that a reader accepts, such as that of a database in memory.
+        # Unlike a reader, the service rejects some URLs, such as one of a database in memory.
         Store(settings).close()
         engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
@@ -271,11 +273,7 @@ def _check_database(configuration: Configuration, places: OptionPlaces) -> Itera
 
 
 def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
-    """Find what is wrong in the policy files; an error is what the service itself refuses.
-
-    Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, are
-    warnings.
-    """
+    """Check the policy files: faults that the service rejects are errors, dubious rules are warnings."""
     options = configuration.options
     try:
         enforcer, doubts, unknown = load_rules(options, list_rules())
@@ -290,11 +288,11 @@ def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterato
         yield places.warning("oslo_policy", "policy_file", text)
 
 
-def known_place(text: str, places: OptionPlaces) -> str:
-    """Return where the option is set that an error of oslo.config names, or the line that it names."""
+def find_error_place(text: str, places: OptionPlaces) -> str:
+    """Return the place of the option, or else the line, in an error message of oslo.config."""
     line = re.search(r"at (\S+):(\d+)", text)
-    named_line = "configuration" if line is None else f"{line[1]}:{line[2]}"
-    return _find_named_option(text, places) or named_line
+    line_place = "configuration" if line is None else f"{line[1]}:{line[2]}"
+    return _find_named_option(text, places) or line_place
 
 
 def _find_named_option(text: str, places: OptionPlaces) -> str | None:
@@ -310,4 +308,4 @@ CHECKS = (
     _check_flavors,
     _check_policy,
 )
-"""Checks of a configuration that has no invalid value."""
+"""Checks of a configuration without invalid values."""

@@ -223,7 +223,7 @@ class EntryReader:
             return _Members.model_validate(entry)
         except ValidationError as error:
             faults = error.errors(include_url=False)
-        self._problems.extend(_problem(fault, entry) for fault in faults)
+        self._problems.extend(_make_fault(fault, entry) for fault in faults)
         wrong = {fault["loc"][0] for fault in faults}
         readable = {name: value for name, value in entry.items() if name not in wrong}
         return None if "name" in wrong else _Members.model_validate(readable)
@@ -248,7 +248,7 @@ class EntryReader:
         self._problems.append(DocumentFault(line, text))
 
 
-def _problem(fault: Mapping[str, Any], entry: Members) -> DocumentFault:
+def _make_fault(fault: Mapping[str, Any], entry: Members) -> DocumentFault:
     """Return a fault that pydantic found in an entry as one with a line."""
     path = [step for step in fault["loc"] if step != "[key]"]
     line, place = entry.line, entry

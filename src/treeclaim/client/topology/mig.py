@@ -59,7 +59,7 @@ class Card:
                 yield f"{profile}_at{begin}", stock
 
 
-def _seven(eighth: int, quarter: int, half: int, total: int) -> Card:
+def _make_card(eighth: int, quarter: int, half: int, total: int) -> Card:
     """Return a card of seven slices of compute and eight of memory.
 
     Args:
@@ -84,11 +84,11 @@ def _seven(eighth: int, quarter: int, half: int, total: int) -> Card:
 
 
 CARDS: Mapping[str, Card] = {
-    "a100-40gb": _seven(5, 10, 20, 40),
-    "a100-80gb": _seven(10, 20, 40, 80),
-    "h100-80gb": _seven(10, 20, 40, 80),
-    "h200-141gb": _seven(18, 35, 71, 141),
-    "b200-180gb": _seven(23, 45, 90, 180),
+    "a100-40gb": _make_card(5, 10, 20, 40),
+    "a100-80gb": _make_card(10, 20, 40, 80),
+    "h100-80gb": _make_card(10, 20, 40, 80),
+    "h200-141gb": _make_card(18, 35, 71, 141),
+    "b200-180gb": _make_card(23, 45, 90, 180),
     "a30": Card(
         4,
         4,

@@ -16,12 +16,12 @@ PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 """Places, doubled braces, and single ones, which are faults."""
 
 
-def as_written(name: str) -> str:
+def escape_braces(name: str) -> str:
     """Return a name in the form of an entry, in which braces are doubled."""
     return name.replace("{", "{{").replace("}", "}}")
 
 
-def filled_in(name: str, number: int, parent: str) -> str:
+def fill_places(name: str, number: int, parent: str) -> str:
     """Return a name with its places filled in."""
 
     def text(match: re.Match[str]) -> str:
@@ -110,7 +110,7 @@ class PlannedProvider:
             parent: Name of the provider below which the entry is written; None for none.
         """
         for number in range(1, self.count + 1):
-            fill_in = partial(filled_in, number=number, parent=parent or "")
+            fill_in = partial(fill_places, number=number, parent=parent or "")
             name = fill_in(self.name)
             yield replace(
                 self,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
-from treeclaim.cli.providers.edit import _edit_text, _text_of, _with_notes
+from treeclaim.cli.providers.edit import _add_notes, _edit_text, _serialize
 from treeclaim.client.copy import copy
 from treeclaim.client.loading import apply_topology, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
-from treeclaim.client.states import State, state_of
+from treeclaim.client.states import State, make_state
 from treeclaim.client.topology.file import parse_topology
 from treeclaim.model.parts import ATTRIBUTES as PART
 from treeclaim.model.parts import PARTS
@@ -85,8 +85,8 @@ def test_unchanged_editor_text_makes_no_change(tmp_path_factory, state, notes):
     file = tmp_path_factory.getbasetemp() / "edited.yaml"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDITOR", "true")
-        text = _edit_text(file, _with_notes(_text_of(state), state.name, notes))
-    assert text == _text_of(state)
+        text = _edit_text(file, _add_notes(_serialize(state), state.name, notes))
+    assert text == _serialize(state)
     (planned,) = parse_topology(text, "edited").providers
     change = PlannedChange(state, replace(state, name=planned.name, values=planned.values))
     assert (change.after.name, planned.uuid) == (state.name, state.uuid)
@@ -140,7 +140,7 @@ DESCRIBED = str(uuid.UUID(int=99))
 def described(client):
     """A provider, with its attributes as a text in which 1 and true differ."""
     (row,) = client.provider_states([part.name for part in PARTS], uuid=DESCRIBED)
-    state = state_of(row, PARTS)
+    state = make_state(row, PARTS)
     return state, json.dumps(PART.value_in(state.values), sort_keys=True)
 
 
@@ -155,7 +155,7 @@ def require_all_come_back(places, several):
             assert len(outcome.names(Action.KEEP)) == 1
             state, description = described(source)
             assert description == json.dumps(attributes, sort_keys=True)
-            edited = parse_topology(_text_of(state), "edited")
+            edited = parse_topology(_serialize(state), "edited")
             assert make_plan(source, edited, prune=True).changes[0].action is Action.KEEP
             assert copy(source, target, lambda *_: None).differences == []
             assert described(target)[1] == description

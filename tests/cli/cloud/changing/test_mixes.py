@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, hold, refused, served_hosts, succeed
-from treeclaim.cli.planning.mixes import without_preferences
+from treeclaim.cli.planning.mixes import remove_preferences
 
 HOST = uuid_of("host")
 
@@ -97,9 +97,7 @@ def test_learned_mix_has_the_64_most_frequent_valid_queries(environment):
 def test_learning_drops_only_preference_parameters():
     query = "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X&from_holds=1&limit=2"
     assert (
-        without_preferences(query)
+        remove_preferences(query)
         == "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X"
     )
-    assert (
-        without_preferences("resources=A%26B:1&order_by_X=1") == "resources=A%26B:1&order_by_X=1"
-    )
+    assert remove_preferences("resources=A%26B:1&order_by_X=1") == "resources=A%26B:1&order_by_X=1"

@@ -15,7 +15,7 @@ from tests.cli.services import client_in, served_hosts, succeed
 from tests.compute import compute_with, flavor_of, with_cloud
 from treeclaim.cli.consumers import requests
 from treeclaim.client import Client
-from treeclaim.client.session import in_batches
+from treeclaim.client.session import split_batches
 
 HOST = uuid_of("host")
 
@@ -82,7 +82,7 @@ def test_import_stores_requests_of_nova_servers(environment, tmp_path):
 def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_path, monkeypatch):
     numbers = range(10_100, 10_105)
     hold_something(environment, *numbers)
-    monkeypatch.setattr(requests, "in_batches", partial(in_batches, most=2))
+    monkeypatch.setattr(requests, "split_batches", partial(split_batches, most=2))
     call_client = Client.call
     batches = []
 

@@ -109,7 +109,7 @@ def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, pr
     steps = editor(tmp_path, meanwhile, "s/- CUSTOM_A/- CUSTOM_A\\n  - CUSTOM_OTHER/")
     succeed(environment | steps, "edit", provider["name"])
     reopened = (tmp_path / "seen2").read_text()
-    assert "Somebody else changed" in reopened
+    assert "Another client changed" in reopened
     assert "+ trait CUSTOM_OTHER" in reopened
     assert "total: 9" in reopened
     assert total(client, provider) == {"VCPU": 9}
