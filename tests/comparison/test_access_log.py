@@ -49,7 +49,7 @@ def test_other_lines_are_left_out_by_their_reason():
             PLACEMENT.replace("{target}", "/traits").replace("{version}", "-"),
         ]
     )
-    assert result.left_out == {
+    assert result.skipped == {
         "PUT is no read": 1,
         "not of the Placement API": 1,
         "not a request": 1,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of aggregates, which a service keeps for people; Placement has only uuids of aggregates."""
+"""Names of aggregates, which only Treeclaim stores; Placement has uuids alone."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -10,19 +10,19 @@ from treeclaim.client.session import split_batches
 from treeclaim.model.names import normalised_uuid
 
 LONGEST_NAME = 255
-"""Characters of a name."""
+"""Most characters of a name."""
 
 _NAMES = "/treeclaim/aggregates/names"
 
 _MOST_NAMES = 10_000
-"""Names of a page, and of a call that writes them."""
+"""Most names of a page, and of a call that writes them."""
 
 AggregateNames = Mapping[str, str]
-"""Names by uuid, in the usual spelling of uuids."""
+"""Names by canonical uuid."""
 
 
 def read_aggregate_names(client: Client) -> AggregateNames | None:
-    """Read all names; return None where the server keeps none, or the policy hides them."""
+    """Read all names; return None without the extension, or if the policy hides them."""
     if client.extension is None:
         return None
     names: dict[str, str] = {}
@@ -37,12 +37,12 @@ def read_aggregate_names(client: Client) -> AggregateNames | None:
 
 
 def format_aggregate(names: AggregateNames, uuid: str) -> str:
-    """Return an aggregate as people see it: its uuid, and its name before that."""
+    """Return the name of an aggregate with its uuid, or the uuid alone."""
     name = names.get(normalised_uuid(uuid) or uuid)
     return uuid if name is None else f"{name} ({uuid})"
 
 
 def name_aggregates(client: Client, names: Mapping[str, str | None]) -> None:
-    """Name any number of aggregates by uuid; None removes a name."""
+    """Set the names of aggregates by uuid; None removes a name."""
     for batch in split_batches(list(names.items()), _MOST_NAMES):
         client.call("POST", _NAMES, {"names": dict(batch)})

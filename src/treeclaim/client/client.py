@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to a Placement API endpoint: requests and responses are the documents of the contract."""
+"""Calls to a Placement API endpoint, with the documents of the contract as arguments and results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -31,11 +31,11 @@ _EXTENSION = ("/treeclaim/", "/allocation_candidates/explain")
 
 
 class Client:
-    """A connection to one endpoint.
+    """A client of one endpoint.
 
-    It uses placement 1.39, and the `treeclaim` extension where the server has it. Calls raise ClientError if
-    the endpoint refuses, or does not answer, and UnsupportedFeatureError, before anything is sent, if the
-    server is older, or lacks the extension where a call needs it.
+    It uses placement 1.39, and the `treeclaim` extension where the server has it. Every call raises ClientError if
+    the endpoint rejects it or does not answer. It raises UnsupportedFeatureError, before anything is sent, if the
+    server is older or lacks a required extension.
     """
 
     def __init__(
@@ -49,11 +49,10 @@ class Client:
         """Connect by URL and token, or by the adapter of a keystoneauth1 session.
 
         Args:
-            endpoint: URL; empty if an adapter is given.
+            endpoint: URL; empty with an adapter.
             token: Sent with every call to the endpoint.
-            adapter: As `make_adapter` returns it; its session is left open.
-            patience: How long calls that may be repeated are, while the service is busy or restarting;
-                None for a minute.
+            adapter: An adapter of `make_adapter`; the client leaves its session open.
+            patience: Rules for repeated calls while the service is busy or restarting; None for a minute.
 
         Raises:
             ClientError: if the URL or the token is invalid.
@@ -76,7 +75,7 @@ class Client:
 
     @cached_property
     def extension(self) -> int | None:
-        """The version 1.N of the extension that the client uses; None if the server has none.
+        """The version 1.N of the extension in use; None if the server has none.
 
         Raises:
             UnsupportedFeatureError: if the server is older than placement 1.39.
@@ -96,14 +95,7 @@ class Client:
         return None if extension is None else min(extension, EXTENSION_MINOR)
 
     def require_extension(self, feature: str) -> None:
-        """Check that the server has the extension.
-
-        Args:
-            feature: Needs the extension; in words.
-
-        Raises:
-            UnsupportedFeatureError: if the server does not have it.
-        """
+        """Raise UnsupportedFeatureError, which names the feature, unless the server has the extension."""
         if self.extension is None:
             raise UnsupportedFeatureError(
                 f"{feature} needs treeclaim {EXTENSION_VERSION}, but the server has "
@@ -111,10 +103,9 @@ class Client:
             )
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any = None) -> Any:
-        """Send a request; repeat it, if that is allowed, while the service is busy or restarting.
+        """Send a request; return the response of the session, of any status.
 
-        Returns:
-            The response of the session, of whatever status.
+        A repeatable request is repeated while the service is busy or restarting.
 
         Raises:
             ClientError: without a response, or for a busy service.
@@ -145,9 +136,9 @@ class Client:
 
         Args:
             method: The HTTP method.
-            path: With the query string. Paths of the extension need a server that has it.
-            json: The body; None for none.
-            extended: True to use the extension for another path, too, if the server has it.
+            path: With the query string. Paths of the extension require it of the server.
+            json: The body, or None.
+            extended: True to use the extension, if available, for a path outside it.
             minor: The microversion 1.N.
         """
         if path.startswith(_EXTENSION):
@@ -183,22 +174,16 @@ class Client:
             following = [link["href"] for link in page["links"] if link["rel"] == "next"]
             if not following:
                 return
-            # The path of the link has the mount prefix, which the endpoint's URL has too.
+            # The link's path has the mount prefix that the endpoint's URL has, too.
             query["marker"] = dict(parse_qsl(urlsplit(following[0]).query))["marker"]
 
     def rows(self, path: str, member: str, **filters: str) -> Iterator[dict[str, Any]]:
-        """Yield the entries of all pages of a list of the extension.
-
-        Args:
-            path: Path of the list, such as `/treeclaim/holds`.
-            member: Member of a page with the entries, such as `holds`.
-            filters: Parameters of the query.
-        """
+        """Yield the entries of all pages of a list, such as the `holds` of `/treeclaim/holds`."""
         for page in self.pages(path, **filters):
             yield from page[member]
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:
-        """Return the providers that pass some filters."""
+        """Return the providers that match filters."""
         rows: list[dict[str, Any]] = self.get("/resource_providers", **filters)[
             "resource_providers"
         ]
@@ -207,7 +192,7 @@ class Client:
     def provider_states(
         self, include: Iterable[str] = (), **filters: str
     ) -> Iterator[dict[str, Any]]:
-        """Yield the providers that pass some filters, with the included parts (page 99, section 2)."""
+        """Yield the providers that match filters, with the included parts (page 99, section 2)."""
         if parts := ",".join(include):
             filters["include"] = parts
         return self.rows("/treeclaim/providers", "providers", **filters)
@@ -215,7 +200,7 @@ class Client:
     def apply_providers(
         self, entries: Sequence[Mapping[str, Any]], *, dry_run: bool = False
     ) -> None:
-        """Bring at most `BATCH` providers to a state, all or none; create unknown custom names."""
+        """Write at most `BATCH` providers, all or none; create unknown custom names."""
         body = {"providers": list(entries), "create_names": True, "dry_run": dry_run}
         self.call("POST", "/treeclaim/providers", body)
 
@@ -235,32 +220,31 @@ class Client:
     ) -> dict[str, Any]:
         """Find places for consumers and claim them in one transaction (page 98, section 4).
 
-        The call may be made again, whatever became of the first one.
+        The call may be repeated, whatever the outcome of the first one.
 
         Args:
-            requests: As the page defines them, such as `{"alternatives": [query], "consumers": [uuid],
-                "project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}`.
-            rules: As the page defines them, such as `{"domains": "tree", "max_per_domain": 1}`.
-            members: Others of the body: `partial`, `dry_run`, `explain`.
+            requests: Such as `{"alternatives": [query], "consumers": [uuid], "project_id": "p",
+                "user_id": "u", "consumer_type": "INSTANCE"}`.
+            rules: Such as `{"domains": "tree", "max_per_domain": 1}`.
+            members: Further members of the body: `partial`, `dry_run`, `explain`.
 
         Raises:
-            ClientError: if not all can be placed, or one has other allocations already.
+            ClientError: if a consumer has no place, or has other allocations already.
         """
         body = {"requests": list(requests), "rules": list(rules), **members}
         return self._document("POST", "/treeclaim/placements", body)
 
     def capacity(self, requests: Mapping[str, str], **members: Any) -> dict[str, Any]:
-        """Return how many consumers of each of some requests fit (page 98, section 5).
+        """Return the number of consumers that still fit, for each request (page 98, section 5).
 
         Args:
-            requests: Queries by names that the caller chooses.
-            members: Others of the body: `domains`, `limit`.
+            requests: Queries by freely chosen names.
+            members: Further members of the body: `domains`, `limit`.
         """
         body = {"requests": dict(requests), **members}
         return dict(self._document("POST", "/treeclaim/capacity", body)["capacity"])
 
     def _document(self, method: str, path: str, json: Any = None) -> dict[str, Any]:
-        """Return the answer of a search, with the extension if the server has it."""
         document: dict[str, Any] = self.call(method, path, json, extended=True)
         return document
 
@@ -279,24 +263,24 @@ class Client:
     ) -> None:
         """Claim a candidate for a consumer.
 
-        The client repeats a claim that conflicts with a concurrent write of the consumer, and a claim whose
-        answer was lost, after reading whether the server committed it.
+        The client repeats a claim after a conflict with a concurrent write of the consumer. After a lost response it
+        first checks whether the server committed the claim.
 
         Args:
             consumer_uuid: The consumer.
-            allocation_request: A candidate, in the form that a search returns.
+            allocation_request: A candidate of a search.
             project_id: The consumer's project.
             user_id: The consumer's user.
-            consumer_type: Such as INSTANCE; None for a consumer without a type, whose claim has nothing of
-                the extension.
-            request: Query of the candidate, or alternatives, to keep (page 100, section 4) if the server can.
+            consumer_type: Such as INSTANCE; None for a consumer without a type, whose claim cannot use the
+                extension.
+            request: Query of the candidate, or alternatives, for the server to store (page 100, section 4).
             replace: True to replace existing allocations of the consumer.
             from_holds: Uuids of the holds from which the consumer draws.
-            hold: Terms of the hold that the consumer is (page 100, section 1); None for another consumer.
+            hold: Terms of a new hold (page 100, section 1); None for other consumers.
 
         Raises:
             ConsumerExistsError: if the consumer has allocations, and `replace` is false.
-            ClientError: if the claim is refused, or the server does not come back in time.
+            ClientError: if the server rejects the claim, or stays unavailable.
         """
         body = _build_claim_body(allocation_request, project_id, user_id, consumer_type)
         if from_holds or hold is not None:
@@ -310,7 +294,7 @@ class Client:
         self._write_claim(consumer_uuid, body, replace=replace)
 
     def _write_claim(self, consumer_uuid: str, body: dict[str, Any], *, replace: bool) -> None:
-        """Write a claim; after a lost answer, only if the first attempt was not committed."""
+        """Write a claim; repeat it after a lost response only if it was not committed."""
         path, is_typed = f"/allocations/{consumer_uuid}", "consumer_type" in body
         minor = _LATEST if is_typed else Feature.CONSUMER_TYPES - 1
         may_be_committed = False
@@ -335,7 +319,7 @@ class Client:
         """Release all allocations of a consumer; return whether it had any.
 
         Raises:
-            ClientError: if the release is refused, or the server does not come back in time.
+            ClientError: if the server rejects the release, or stays unavailable.
         """
 
         def attempt() -> bool:
@@ -362,7 +346,7 @@ def _find_highest_minor(response: Any) -> int | None:
 def _build_claim_body(
     candidate: Mapping[str, Any], project_id: str, user_id: str, consumer_type: str | None
 ) -> dict[str, Any]:
-    """Return the body of PUT /allocations/{consumer} for a candidate, without the generation."""
+    """Return the body of PUT /allocations/{consumer}, without the generation."""
     amounts = amounts_by_provider(candidate["allocations"])
     body: dict[str, Any] = {
         "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()},
@@ -377,12 +361,7 @@ def _build_claim_body(
 
 
 def _is_committed(body: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
-    """Return whether a consumer has exactly the allocations and the owner of a claim.
-
-    Args:
-        body: The body of the claim.
-        present: The document of the consumer's allocations.
-    """
+    """Return whether a consumer's document has the allocations and the owner of a claim's body."""
     owner = ("project_id", "user_id")
     return all(present.get(name, body[name]) == body[name] for name in owner) and (
         amounts_by_provider(present["allocations"]) == amounts_by_provider(body["allocations"])
@@ -390,5 +369,5 @@ def _is_committed(body: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
 
 
 def amounts_by_provider(allocations: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Return the amounts of allocations by provider and class."""
+    """Return the amounts of allocations by provider and resource class."""
     return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that an endpoint holds: read in bulk, or singly where there is no extension, and compared."""
+"""The whole contents of an endpoint: read in bulk, or one by one without the extension, and compared."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ Amounts = Mapping[str, Mapping[str, int]]
 """Amounts by provider and class."""
 
 _TERMS = ("until", "returns", "projects", "note")
-"""Terms of a hold that a claim has, and that its document shows (contract page 100, section 1)."""
+"""Terms of a hold in a claim (contract page 100, section 1)."""
 
 Result = TypeVar("Result")
 
 _THREADS = 4
-"""Requests at once where there are no bulk reads."""
+"""Concurrent requests without bulk reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class ConsumerContents:
 
     Attributes:
         uuid: UUID of the consumer.
-        held: Amounts by provider and class.
+        held: Allocated amounts by provider and class.
         project, user, kind: Ids and the consumer type; None without allocations.
-        hold: Terms of a hold, as a claim has them; None for other consumers.
-        drawn_from: Amounts by hold, provider and class.
-        places: Uuids of the providers with its amounts, drawn ones among them.
+        hold: Terms of a hold, in the form of a claim; None for other consumers.
+        drawn_from: Drawn amounts by hold, provider and class.
+        places: Uuids of the providers of its amounts, including those drawn from it.
     """
 
     uuid: str
@@ -50,7 +50,7 @@ class ConsumerContents:
 
     @classmethod
     def read(cls, uuid: str, document: Mapping[str, Any]) -> "ConsumerContents":
-        """Read the document of a consumer's allocations."""
+        """Convert the document of a consumer's allocations."""
         terms, held = document.get("hold"), amounts_by_provider(document["allocations"])
         return cls(
             uuid=uuid,
@@ -65,23 +65,23 @@ class ConsumerContents:
 
     @property
     def title(self) -> str:
-        """The consumer in words."""
+        """The consumer for messages."""
         return f"{'consumer' if self.hold is None else 'hold'} {self.uuid}"
 
 
 @dataclass(slots=True)
 class Contents:
-    """Everything that an endpoint holds.
+    """The contents of an endpoint.
 
     Attributes:
         is_extended: Whether the endpoint has the extension; without it, the last four are empty.
-        providers: By uuid.
-        consumers: By uuid, those with allocations, and holds of which everything is drawn.
+        providers: Providers by uuid.
+        consumers: Consumers with allocations, and fully drawn holds, by uuid.
         traits, classes: All names.
-        aggregates: Names by the uuids of aggregates.
-        conditions: Conditions by the uuid of a provider and the key.
+        aggregates: Names by aggregate uuid.
+        conditions: Conditions by provider uuid and key.
         mixes: Requests of mixes by name.
-        requests: Kept requests by consumer.
+        requests: Stored requests by consumer uuid.
     """
 
     is_extended: bool
@@ -95,18 +95,8 @@ class Contents:
     requests: dict[str, Sequence[str] | None] = field(default_factory=dict)
 
 
-def read_contents(
-    client: Client,
-    progress: Progress,
-    *,
-    title: str,
-) -> Contents:
-    """Read everything that an endpoint holds.
-
-    Args:
-        client: The endpoint.
-        progress: Called for each batch of objects.
-        title: Begins the names of the stages.
+def read_contents(client: Client, progress: Progress, *, title: str) -> Contents:
+    """Read the contents of an endpoint; `title` precedes the names of stages.
 
     Raises:
         UnsupportedFeatureError: if the endpoint is older than placement 1.39.
@@ -128,7 +118,6 @@ def read_contents(
 
 
 def _read_singly(client: Client, contents: Contents, progress: Progress) -> None:
-    """Read provider by provider and consumer by consumer."""
     parts = [part for part in PARTS if not part.is_extension]
 
     def read_provider(row: Mapping[str, Any]) -> tuple[State, Iterable[str]]:
@@ -147,13 +136,11 @@ def _read_singly(client: Client, contents: Contents, progress: Progress) -> None
     contents.providers = {provider.uuid: provider for provider, _ in rows}
     uuids = {uuid for _, consumers in rows for uuid in consumers}
     consumers = read_all("consumers", read_consumer, sorted(uuids))
-    # A consumer may have ended since.
+    # Consumers without allocations were released meanwhile.
     contents.consumers = {consumer.uuid: consumer for consumer in consumers if consumer.held}
 
 
 def _read_in_bulk(client: Client, contents: Contents, progress: Progress) -> None:
-    """Read all objects of a kind by pages."""
-
     def count(kind: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(rows, 1):
             yield row
@@ -182,13 +169,13 @@ Key = TypeVar("Key")
 
 
 def find_differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dict[Key, Any]:
-    """Return the items of the source that the target lacks or has different."""
+    """Return the items of the source that are missing or different in the target."""
     return {key: value for key, value in source.items() if target.get(key) != value}
 
 
 def find_differing_consumers(source: Contents, target: Contents) -> dict[str, list[str]]:
-    """Return the members in which consumers of the source differ at the target, by uuid."""
-    # Holds are known only where the source has the extension.
+    """Return the differing members of each consumer of the source, by uuid."""
+    # A source without the extension has no holds.
     compared = ["held", *(["hold", "drawn_from"] if source.is_extended else [])]
     differences: dict[str, list[str]] = {}
     for uuid, consumer in source.consumers.items():
@@ -196,22 +183,26 @@ def find_differing_consumers(source: Contents, target: Contents) -> dict[str, li
         if present is None or not (present.held or present.hold):
             differences[uuid] = ["existence"]
             continue
-        # A hold of which everything is drawn shows no owner.
+        # A fully drawn hold has no owner in its document.
         owner = [
             name
             for name in ("project", "user", "kind")
             if None not in (getattr(consumer, name), getattr(present, name))
         ]
-        names = [*compared, *owner]
-        if differing := [n for n in names if getattr(consumer, n) != getattr(present, n)]:
+        differing = [
+            name
+            for name in (*compared, *owner)
+            if getattr(consumer, name) != getattr(present, name)
+        ]
+        if differing:
             differences[uuid] = differing
     return differences
 
 
 def find_differences(source: Contents, target: Contents) -> Iterator[str]:
-    """Yield, in words, everything that the target lacks or has different.
+    """Yield a text for each object that is missing or different in the target.
 
-    Objects that only the target has do not count, except for consumers of providers that both have.
+    Objects of the target alone do not count, except for consumers of providers that both have.
     """
     yield from (f"trait {name} is missing" for name in sorted(source.traits - target.traits))
     classes = sorted(source.classes - target.classes)

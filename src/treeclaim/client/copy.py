@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies everything that one endpoint holds to another; equal objects are left alone."""
+"""Copies the contents of one endpoint to another; does not write equal objects."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ class CopyOutcome:
     """The result of a copy.
 
     Attributes:
-        providers, consumers: Numbers of written ones.
+        providers, consumers: Numbers of written providers and consumers.
         unchanged: Number of providers and consumers that were equal already.
-        refused: Refused writes, in words.
-        differences: Remaining differences of the target, in words.
+        refused: Texts of rejected writes.
+        differences: Texts of remaining differences.
     """
 
     providers: int = 0
@@ -49,18 +49,13 @@ class CopyOutcome:
 
 
 def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
-    """Copy everything that a source holds to a target, then compare the two.
+    """Copy the contents of a source to a target, then compare the two.
 
-    It may be interrupted and run again. Nothing is ever deleted at the target.
-
-    Args:
-        source: Where to read; it is not changed.
-        target: Where to write.
-        progress: Called after each batch of objects.
+    It may be interrupted and repeated. It deletes nothing at the target.
 
     Raises:
-        UnsupportedFeatureError: if the target does not have the extension.
-        ClientError: if an endpoint fails, or the target cannot hold what the source has.
+        UnsupportedFeatureError: if the target lacks the extension.
+        ClientError: if an endpoint fails, or the target lacks standard names in use.
     """
     target.require_extension("the target of a copy")
     contents = read_contents(source, progress, title="source")
@@ -71,22 +66,20 @@ def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
     copier.copy_mixes()
     copier.copy_consumers()
     copier.copy_requests()
-    # Conditions come last: they would stop the claims.
+    # Conditions would stop the claims.
     copier.copy_conditions()
     copier.outcome.differences = compare(source, target, progress)
     return copier.outcome
 
 
 def compare(source: Client, target: Client, progress: Progress) -> list[str]:
-    """Read both endpoints; return, in words, all that the target lacks or has different."""
+    """Read both endpoints; return a text for each object that is missing or different in the target."""
     source_contents = read_contents(source, progress, title="checking source")
     copied = read_contents(target, progress, title="checking target")
     return list(find_differences(source_contents, copied))
 
 
 class _Copier:
-    """Writes what the target lacks or has different, kind by kind."""
-
     def __init__(
         self, target: Client, source: Contents, present: Contents, progress: Progress
     ) -> None:
@@ -97,8 +90,8 @@ class _Copier:
         self._progress = progress
 
     @contextmanager
-    def _noting_refusals(self, title: str) -> Iterator[None]:
-        """Record the refusal of an object; any other error is about the service or the caller's rights."""
+    def _collect_refusals(self, title: str) -> Iterator[None]:
+        """Record the rejection of an object; reraise errors of the service or of the caller's rights."""
         try:
             yield
         except ClientError as error:
@@ -107,16 +100,17 @@ class _Copier:
             self.outcome.refused.append(f"{title}: {error}")
 
     def copy_names(self) -> None:
-        """Create custom names and names of aggregates; require the standard names that are in use."""
+        """Create custom names and names of aggregates; raise ClientError if standard names in use are missing."""
         traits = self._source.traits - self._present.traits
         classes = self._source.classes - self._present.classes
-        used = {
+        names_in_use = {
             name
             for provider in self._source.providers.values()
             for part in (TRAITS, INVENTORIES)
             for name in part.or_empty(provider.values)
         }
-        unknown = sorted(name for name in used & (traits | classes) if not is_custom_name(name))
+        missing = names_in_use & (traits | classes)
+        unknown = sorted(name for name in missing if not is_custom_name(name))
         if unknown:
             raise ClientError(
                 f"the target does not know these standard names: {', '.join(unknown)}; install "
@@ -152,21 +146,21 @@ class _Copier:
         for name, requests in find_differing_items(
             self._source.mixes, self._present.mixes
         ).items():
-            with self._noting_refusals(f"mix {name}"):
+            with self._collect_refusals(f"mix {name}"):
                 path = f"/treeclaim/mixes/{escape_url(name)}"
                 self._target.call("PUT", path, {"requests": requests})
 
     def copy_conditions(self) -> None:
         conditions = find_differing_items(self._source.conditions, self._present.conditions)
         for (uuid, key), members in conditions.items():
-            with self._noting_refusals(f"condition {key} of provider {uuid}"):
+            with self._collect_refusals(f"condition {key} of provider {uuid}"):
                 path = f"/treeclaim/providers/{uuid}/conditions/{escape_url(key)}"
                 self._target.call("PUT", path, members)
 
     def copy_requests(self) -> None:
         requests = find_differing_items(self._source.requests, self._present.requests)
         for batch in split_batches(list(requests.items())):
-            with self._noting_refusals(f"requests of {len(batch)} consumers"):
+            with self._collect_refusals(f"requests of {len(batch)} consumers"):
                 self._target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
 
     def copy_consumers(self) -> None:
@@ -177,10 +171,10 @@ class _Copier:
         self.outcome.unchanged += len(consumers) - len(changed)
         drawing = [consumer for consumer in changed if consumer.drawn_from]
         drawn = sorted({hold for consumer in drawing for hold in consumer.drawn_from})
-        # A hold from which others draw gets its own amounts after them.
+        # A drawn hold gets its own amounts after the consumers that draw from it.
         holds = [consumers[uuid] for uuid in drawn if uuid in consumers]
-        apart = {consumer.uuid for consumer in drawing} | set(drawn)
-        waiting = [consumer for consumer in changed if consumer.uuid not in apart]
+        dependent = {consumer.uuid for consumer in drawing} | set(drawn)
+        independent = [consumer for consumer in changed if consumer.uuid not in dependent]
 
         def write(consumer: ConsumerContents) -> None:
             if consumer.drawn_from:
@@ -190,20 +184,20 @@ class _Copier:
             self.outcome.consumers += 1
             self._progress("writing consumers", self.outcome.consumers, len(changed))
 
-        for group in (waiting, drawing, holds):
-            self._write_in_turns(group, write)
+        for group in (independent, drawing, holds):
+            self._write_in_rounds(group, write)
 
-    def _write_in_turns(
+    def _write_in_rounds(
         self, waiting: Sequence[ConsumerContents], write: Callable[[ConsumerContents], None]
     ) -> None:
-        """Write consumers; repeat those that found no room for as long as others move."""
+        """Write consumers; retry rejected ones as long as a round writes any, which may free room."""
         refused_before = len(self.outcome.refused)
         while waiting:
             del self.outcome.refused[refused_before:]
             refused = []
             for consumer in waiting:
                 count = len(self.outcome.refused)
-                with self._noting_refusals(consumer.title):
+                with self._collect_refusals(consumer.title):
                     write(consumer)
                 if len(self.outcome.refused) > count:
                     refused.append(consumer)
@@ -212,9 +206,9 @@ class _Copier:
             waiting = refused
 
     def _draw(self, consumer: ConsumerContents) -> None:
-        """Write a consumer that draws from holds, so that each amount is drawn from its own hold.
+        """Write a consumer so that it draws each amount from the right hold.
 
-        The consumer gets first the amounts that it did not draw. Then each hold gets for a moment exactly the
+        The consumer first gets the amounts that it did not draw. Each hold then gets, for a moment, exactly the
         amounts that the consumer draws from it.
         """
         amounts = {uuid: Counter(resources) for uuid, resources in consumer.held.items()}
@@ -241,7 +235,7 @@ def _select_positive(amounts: Mapping[str, Mapping[str, int]]) -> Amounts:
 def _claim(
     target: Client, consumer: ConsumerContents, held: Amounts, *, from_holds: Sequence[str] = ()
 ) -> None:
-    """Write allocations of a consumer, in place of those that it has."""
+    """Replace the allocations of a consumer."""
     is_untyped = consumer.hold is None and consumer.kind in (None, UNKNOWN_TYPE)
     target.claim(
         consumer.uuid,

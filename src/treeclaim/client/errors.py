@@ -13,16 +13,14 @@ _USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
 
 
 class ClientError(Exception):
-    """A call was refused or failed; the message says which call and why.
+    """A call was rejected or failed; the message names the call and the reason.
 
     Attributes:
         status: HTTP status of the response; None without a response.
-        code: The server's code of the error, such as `placement.concurrent_update`; None without.
-        conflict: The kind of a write conflict, in the server's words (contract page 98, section 6); None
-            without.
-        members: All other members of the error, as `consumers` and `unplaced`.
-        errors: One error for each error object of the response, including this first one.
-        retry_after: Seconds of the header Retry-After; None without.
+        code: The server's error code, such as `placement.concurrent_update`, or None.
+        members: Further members of the error, such as `consumers` and `unplaced`.
+        errors: One error for each error object of the response; the first is this error.
+        retry_after: Seconds of the header Retry-After, or None.
     """
 
     def __init__(
@@ -43,7 +41,7 @@ class ClientError(Exception):
 
     @property
     def conflict(self) -> Mapping[str, Any] | None:
-        """Return what a refused write conflicted with: its `kind`, and its details."""
+        """Return the conflict of a rejected write: its `kind` and details (contract page 98, section 6)."""
         conflict: Mapping[str, Any] | None = self.members.get("conflict")
         return conflict
 
@@ -53,11 +51,11 @@ class UnreachableError(ClientError):
 
 
 class LostConnectionError(ClientError):
-    """The connection ended before the answer: it is unknown whether the call was carried out."""
+    """The connection ended before the response; the outcome of the call is unknown."""
 
 
 class UnsupportedFeatureError(ClientError):
-    """The server is too old for something; nothing was sent."""
+    """The server lacks a required version or extension; nothing was sent."""
 
 
 class ConsumerExistsError(ClientError):
@@ -74,12 +72,7 @@ class ConsumerExistsError(ClientError):
 
 
 def parse_error_response(call: str, response: Any) -> ClientError:
-    """Return the error of a response, with all members of its document.
-
-    Args:
-        call: Method and path, for the message.
-        response: Response of the session, with a status from 400 on.
-    """
+    """Return the error of a response with a status from 400 on; `call` is its method and path."""
     try:
         objects = orjson.loads(response.content)["errors"]
         errors = [_make_error(call, response, dict(each), str(each["detail"])) for each in objects]
@@ -92,7 +85,7 @@ def parse_error_response(call: str, response: Any) -> ClientError:
 
 
 def _make_error(call: str, response: Any, error: Mapping[str, Any], detail: str) -> ClientError:
-    # Placement writes the status in words, an empty line, and then the reason.
+    # Placement writes the name of the status, an empty line, and then the reason.
     general, _, reason = detail.partition("\n\n")
     text = " ".join((reason or general).split())
     code = error.get("code")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of `treeclaim load`, from an endpoint to a topology, and their execution. Whatever the topology omits stays."""
+"""Plans and applies the changes that make an endpoint match a topology. Parts that the topology omits stay."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,11 +36,11 @@ class LoadPlan:
     """A plan of changes.
 
     Attributes:
-        changes: One for each provider of the file, then the deletions, the deepest first.
-        traits, classes: Custom names that do not exist yet.
-        aggregates: Names of aggregates that have none yet: the file's words, by uuid.
-        names: Names of all providers and aggregates by uuid, as they will be.
-        parents: Uuids of the parents of all providers, as they will be.
+        changes: One for each provider of the file, then the deletions, deepest first.
+        traits, classes: Missing custom names.
+        aggregates: Names for unnamed aggregates by uuid: their words in the file.
+        names: Final names of all providers and aggregates by uuid.
+        parents: Final uuids of the parents of all providers.
     """
 
     changes: Sequence[PlannedChange]
@@ -58,55 +58,60 @@ def make_plan(
     prune: bool = False,
     progress: Progress = ignore_progress,
 ) -> LoadPlan:
-    """Plan the changes from an endpoint to a file; write nothing.
+    """Plan the changes that make an endpoint match a file; write nothing.
 
     Raises:
-        TopologyError: with all faults of the file, and those that only the endpoint can show.
+        TopologyError: with all faults of the file, also of its references to the endpoint.
         UnsupportedFeatureError: if the endpoint has no extension.
         ClientError: if a call fails.
     """
     try:
         planner = _Planner(client, topology, prune=prune)
-        traits = planner.missing_names("trait", "traits", TRAITS)
-        classes = planner.missing_names("resource class", "resource_classes", INVENTORIES)
-        planner.place()
-        states = planner.states(lambda done, total: progress("reading", done, total))
+        traits = planner.find_missing_names("trait", "traits", TRAITS)
+        classes = planner.find_missing_names("resource class", "resource_classes", INVENTORIES)
+        planner.resolve_uuids()
+        states = planner.read_states(lambda done, total: progress("reading", done, total))
     except ClientError as error:
         if topology.problems:
             raise TopologyError(topology.source, topology.problems) from error
         raise
-    changes = [planner.change(planned, states) for planned in topology.providers]
+    changes = [planner.plan_change(planned, states) for planned in topology.providers]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
-    named = read_aggregate_names(client)
-    words = {} if named is None else _find_unnamed_words(topology, named)
+    names = read_aggregate_names(client)
+    new_names = {} if names is None else _find_unnamed_words(topology, names)
     return LoadPlan(
-        [*changes, *planner.deletions()],
+        [*changes, *planner.plan_deletions()],
         traits,
         classes,
-        words,
-        {**(named or {}), **words, **planner.names()},
+        new_names,
+        {**(names or {}), **new_names, **planner.collect_names()},
         planner.parents,
     )
 
 
 def _find_unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, str]:
-    """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
+    """Return the words of unnamed aggregates by uuid; a renamed aggregate keeps its name."""
     words = {
         str(word)
         for planned in topology.providers
         for word in planned.entry.get(AGGREGATES.name, ())
     }
-    uuids = {
+    words_by_uuid = {
         aggregate_uuid(word): word
         for word in words
         if normalised_uuid(word) is None and len(word) <= LONGEST_NAME
     }
-    return {uuid: uuids[uuid] for uuid in sorted(uuids.keys() - names.keys())}
+    return {uuid: words_by_uuid[uuid] for uuid in sorted(words_by_uuid.keys() - names.keys())}
 
 
 class _Planner:
-    """Compares the file with the endpoint, and collects all faults."""
+    """Compares a file with an endpoint.
+
+    Attributes:
+        problems: Faults of the file, also of its references to the endpoint.
+        parents: Final uuids of the parents of all providers.
+    """
 
     def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
         self.problems = list(topology.problems)
@@ -119,37 +124,36 @@ class _Planner:
         self._by_name = {row["name"]: row["uuid"] for row in rows}
         self._uuids: dict[str, str] = {}
         """Uuids of the file's providers by name."""
-        self._in_file: set[str] = set()
+        self._file_uuids: set[str] = set()
         self.parents: dict[str, str | None] = {
             row["uuid"]: row["parent_provider_uuid"] for row in rows
         }
-        """Uuids of parents, as they will be."""
 
-    def missing_names(self, kind: str, path: str, part: ProviderPart[Any]) -> list[str]:
-        """Return the custom names of a part that have to be created; standard names must exist."""
-        first: dict[str, PlannedProvider] = {}
+    def find_missing_names(self, kind: str, path: str, part: ProviderPart[Any]) -> list[str]:
+        """Return the custom names of a part that must be created; report unknown standard names."""
+        first_users: dict[str, PlannedProvider] = {}
         for planned in self._topology.providers:
             for name in part.or_empty(planned.values):
-                first.setdefault(name, planned)
-        if not first:
+                first_users.setdefault(name, planned)
+        if not first_users:
             return []
         existing_names = {
             entry if isinstance(entry, str) else entry["name"]
             for entry in self._client.get(f"/{path}")[path]
         }
-        missing = sorted(first.keys() - existing_names)
+        missing = sorted(first_users.keys() - existing_names)
         for name in missing:
             if not is_custom_name(name):
                 advice = did_you_mean(name, [*existing_names, f"CUSTOM_{name}"])
                 text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
-                self._report(first[name].line_of(part.name, name), text)
+                self._report(first_users[name].line_of(part.name, name), text)
         return [name for name in missing if is_custom_name(name)]
 
-    def place(self) -> None:
-        """Find each provider's uuid and parent, and check that the trees have no cycle."""
+    def resolve_uuids(self) -> None:
+        """Find the uuid and the parent of each provider; report cycles."""
         for planned in self._topology.providers:
-            self._uuids[planned.name] = self._uuid_of(planned)
-        self._in_file = set(self._uuids.values())
+            self._uuids[planned.name] = self._find_uuid(planned)
+        self._file_uuids = set(self._uuids.values())
         for planned in self._topology.providers:
             uuid = self._uuids[planned.name]
             if not planned.parent_line:
@@ -165,9 +169,9 @@ class _Planner:
                 text = f"{planned.name!r} would be in or below a circle of parents"
                 self._report(planned.parent_line, text)
 
-    def _uuid_of(self, planned: PlannedProvider) -> str:
+    def _find_uuid(self, planned: PlannedProvider) -> str:
         by_name = self._by_name.get(planned.name)
-        if not planned.has_own_uuid:
+        if not planned.has_explicit_uuid:
             if by_name is None and planned.uuid in self._by_uuid:
                 current_name = self._by_uuid[planned.uuid]["name"]
                 self._report(
@@ -182,25 +186,25 @@ class _Planner:
         return planned.uuid
 
     def _resolve(self, name: str, line: int) -> str | None:
-        """Return the uuid of a provider, by name or uuid; report it if there is none."""
+        """Return the uuid of a provider, given by name or uuid; report an unknown one."""
         uuid = self._uuids.get(name) or self._by_name.get(name)
         if uuid is None:
             uuid = normalised_uuid(name)
-            if uuid not in self._by_uuid and uuid not in self._in_file:
+            if uuid not in self._by_uuid and uuid not in self._file_uuids:
                 self._report(
                     line, f"there is no provider {name!r}, neither here nor in the service"
                 )
                 return None
         return uuid
 
-    def states(self, progress: Callable[[int, int], None]) -> Mapping[str, Any]:
-        """Read the parts that the file mentions of the file's providers that exist, by uuid."""
+    def read_states(self, progress: Callable[[int, int], None]) -> Mapping[str, Any]:
+        """Read the existing providers of the file, with the parts in the file, by uuid."""
         mentioned = {name for planned in self._topology.providers for name in planned.values}
         uuids = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
         include = [part.name for part in PARTS if part.name in mentioned]
         return read_rows(self._client, uuids, include, progress=progress)
 
-    def change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
+    def plan_change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
         values = rename_consumed(
             planned.values, lambda name: self._resolve(name, planned.line) or ""
         )
@@ -214,11 +218,8 @@ class _Planner:
                 self._report(planned.line, text)
         return change
 
-    def deletions(self) -> list[PlannedChange]:
-        """Return the deletions of all providers below those that list their children, without the file's own.
-
-        The deepest come first.
-        """
+    def plan_deletions(self) -> list[PlannedChange]:
+        """Return the deletions, deepest first: descendants of providers with `children` that are not in the file."""
         if not self._prune:
             return []
         listing = {
@@ -226,15 +227,18 @@ class _Planner:
             for planned in self._topology.providers
             if planned.children is not None
         }
-        below: dict[str, None] = {}
+        descendants: dict[str, None] = {}
         for uuid in order_trees(self.parents):
             parent = self.parents[uuid]
-            if parent in below or parent in listing:
-                below[uuid] = None
-        going = [uuid for uuid in reversed(below) if uuid not in self._in_file]
-        return [PlannedChange(make_state(self._by_uuid[uuid], ()), None) for uuid in going]
+            if parent in descendants or parent in listing:
+                descendants[uuid] = None
+        return [
+            PlannedChange(make_state(self._by_uuid[uuid], ()), None)
+            for uuid in reversed(descendants)
+            if uuid not in self._file_uuids
+        ]
 
-    def names(self) -> dict[str, str]:
+    def collect_names(self) -> dict[str, str]:
         name_by_uuid = {uuid: row["name"] for uuid, row in self._by_uuid.items()}
         return name_by_uuid | {uuid: name for name, uuid in self._uuids.items()}
 
@@ -247,9 +251,9 @@ class LoadOutcome:
     """The result of a load.
 
     Attributes:
-        plan: The plan that was carried out.
-        done: The changes after which a provider matches the file.
-        refusals: Reasons by the uuids of providers.
+        plan: The applied plan.
+        done: Changes of the providers that now match the file.
+        refusals: Reasons of rejected changes by provider uuid.
         is_interrupted: Whether the load was interrupted.
     """
 
@@ -259,12 +263,12 @@ class LoadOutcome:
     is_interrupted: bool = False
 
     def names(self, action: Action) -> list[str]:
-        """Return the names of the providers with which something was done."""
+        """Return the names of the providers with an action."""
         return [change.after.name for change in self.done if change.action is action]
 
     @property
     def refused(self) -> list[str]:
-        """The refusals in words, with the place of each."""
+        """Texts of the refusals, each with its place in the file."""
         return [
             f"{change.place}: {self.refusals[change.after.uuid]}"
             for change in self.plan.changes
@@ -273,7 +277,7 @@ class LoadOutcome:
 
 
 def apply_topology(client: Client, topology: Topology, *, prune: bool = False) -> LoadOutcome:
-    """Create missing providers and change those that differ; doing it again does nothing.
+    """Plan and apply the changes of a topology; a second call changes nothing.
 
     Raises:
         TopologyError: before anything is written, with all faults.
@@ -289,16 +293,10 @@ def apply_plan(
     dry_run: bool = False,
     progress: Progress = ignore_progress,
 ) -> LoadOutcome:
-    """Carry a plan out: whole trees first, then deletions, the deepest first.
+    """Apply a plan: whole trees, then deletions. With `dry_run`, predict the outcome and write nothing.
 
-    A tree that is refused does not stop the others. After an interruption (`KeyboardInterrupt`) the
-    outcome has the trees that were written.
-
-    Args:
-        client: The endpoint.
-        plan: The plan.
-        dry_run: True to write nothing, and return the outcome that the plan would have.
-        progress: Called after each batch.
+    A rejected tree does not stop the others. After an interruption (`KeyboardInterrupt`) the outcome has the
+    written trees.
     """
     outcome = LoadOutcome(plan)
     written = [change for change in plan.changes if change.action is not Action.DELETE]
@@ -312,7 +310,7 @@ def apply_plan(
     try:
         trees = group_by_tree(written, plan.parents)
         outcome.refusals |= write_trees(client, trees, dry_run=dry_run, note=note)
-        delete = _foresee_refusals if dry_run else _delete
+        delete = _predict_refusals if dry_run else _delete
         outcome.refusals |= delete(client, deletions, plan.parents)
         note([change for change in deletions if change.after.uuid not in outcome.refusals])
         if plan.aggregates and not dry_run:
@@ -327,7 +325,7 @@ def _delete(
     deletions: Sequence[PlannedChange],
     parents: Mapping[str, str | None],
 ) -> dict[str, str]:
-    """Delete providers, level by level; return the reasons of refusals by uuid."""
+    """Delete providers level by level; return the reasons of refusals by uuid."""
     refusals: dict[str, str] = {}
     places = order_trees(parents)
 
@@ -344,23 +342,23 @@ def _delete(
     return refusals
 
 
-def _foresee_refusals(
+def _predict_refusals(
     client: Client,
     deletions: Sequence[PlannedChange],
     parents: Mapping[str, str | None],
 ) -> dict[str, str]:
-    """Return the reasons for which deletions, the deepest first, will be refused, by uuid."""
+    """Return the reasons for which the endpoint will reject deletions, by uuid."""
     uuids = [change.after.uuid for change in deletions]
     rows = read_rows(client, uuids, ["usages"])
-    with_children = {parents[uuid] for uuid in parents.keys() - set(uuids)}
+    remaining_parents = {parents[uuid] for uuid in parents.keys() - set(uuids)}
     refusals: dict[str, str] = {}
     for uuid in uuids:
         usages = rows[uuid]["usages"] if uuid in rows else {}
         used = ", ".join(f"{usages[name]} {name}" for name in sorted(usages) if usages[name])
         if used:
             refusals[uuid] = f"cannot be deleted, as {used} of it are in use"
-        elif uuid in with_children:
+        elif uuid in remaining_parents:
             refusals[uuid] = "cannot be deleted, as a provider below it stays"
         if uuid in refusals:
-            with_children.add(parents[uuid])
+            remaining_parents.add(parents[uuid])
     return refusals

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes providers in whole trees by POST /treeclaim/providers (contract page 99, section 8)."""
+"""Writes whole trees of providers by POST /treeclaim/providers (contract page 99, section 8)."""
 
 import re
 from collections import defaultdict
@@ -24,10 +24,10 @@ from treeclaim.client.states import (
 from treeclaim.model.parts import PARTS
 
 _ATTEMPTS = 5
-"""Attempts to write a tree that other clients change meanwhile."""
+"""Attempts to write a tree that other clients change concurrently."""
 
 _POSITION = re.compile(r"providers\[(\d+)\]: ")
-"""Begins the text of an error: the position of the entry."""
+"""Position of the entry in an error's text."""
 
 _WHOLE_TREE = "its tree is refused as a whole"
 
@@ -36,11 +36,11 @@ _REFUSALS = {
     HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
 }
-"""Errors about the providers of a call; any other is about the service or the caller's rights."""
+"""Errors in the providers of a call; other errors are of the service or of the caller's rights."""
 
 
 class Action(Enum):
-    """An action on a provider, with its sign in a difference."""
+    """An action on a provider, with its sign in a diff."""
 
     CREATE = "+"
     CHANGE = "~"
@@ -52,13 +52,13 @@ class Action(Enum):
 class PlannedChange:
     """A planned change of a provider.
 
-    Parts that the wanted state omits stay as they are, and empty ones are emptied.
+    Parts that the wanted state omits stay; its empty parts are emptied.
 
     Attributes:
         before: The present state; None if the provider does not exist.
         wanted: The wanted state; None to delete the provider.
-        prune: Whether everything that a part does not list is removed.
-        line: Line in a file; 0 without one.
+        prune: Whether a part of the wanted state replaces the present part, instead of extending it.
+        line: Line in a file; 0 without a file.
     """
 
     before: State | None
@@ -68,9 +68,9 @@ class PlannedChange:
 
     @cached_property
     def after(self) -> State:
-        """The state after the change; of a deletion, the present one."""
+        """The state after the change; the present state for a deletion."""
         if self.wanted is None:
-            assert self.before is not None  # noqa: S101 - there is always one of them
+            assert self.before is not None  # noqa: S101 - a deletion has a present state
             return self.before
         present = {} if self.before is None else self.before.values
         values = {
@@ -84,7 +84,7 @@ class PlannedChange:
 
     @cached_property
     def action(self) -> Action:
-        """The kind of the change."""
+        """The action of the change."""
         if self.wanted is None:
             return Action.DELETE
         if self.before is None:
@@ -93,7 +93,7 @@ class PlannedChange:
 
     @cached_property
     def differing(self) -> list[str]:
-        """Names of the attributes and parts in which a provider differs from its state after the change."""
+        """Names of the attributes and parts that the change alters."""
         after = self.after
         before = self.before or State(after.uuid, "", None)
         attributes = ("name", "parent")
@@ -107,20 +107,20 @@ class PlannedChange:
             ),
         ]
 
-    def again(self, client: Client) -> "PlannedChange":
-        """Plan the change from the state that the provider has now."""
+    def replan(self, client: Client) -> "PlannedChange":
+        """Plan the change from the provider's current state."""
         parts = [part for part in PARTS if part.name in self.after.values]
         rows = client.provider_states([part.name for part in parts], uuid=self.after.uuid)
         return replace(self, before=next((make_state(row, parts) for row in rows), None))
 
     @property
     def place(self) -> str:
-        """Name of the provider, with its line in the file if it has one."""
+        """Name of the provider, with its line if it is in a file."""
         return f"{self.after.name} (line {self.line})" if self.line else self.after.name
 
     @property
     def entry(self) -> dict[str, object]:
-        """The change as POST /treeclaim/providers has it; a provider that changed since is refused."""
+        """The change for POST /treeclaim/providers; its generation detects concurrent changes."""
         after = self.after
         entry: dict[str, object] = {"uuid": after.uuid}
         if not {"name", "parent"}.isdisjoint(self.differing):
@@ -133,11 +133,7 @@ class PlannedChange:
         return entry
 
     def fields(self, names: Mapping[str, str]) -> Iterator[str]:
-        """Yield the differences, with parents and aggregates by their names.
-
-        Args:
-            names: Names of providers and of aggregates by uuid.
-        """
+        """Yield texts of the differences, with `names` of providers and aggregates by uuid."""
         before, after = self.before or replace(self.after, parent=None, values={}), self.after
         old, new = (
             {"name": state.name}
@@ -147,26 +143,27 @@ class PlannedChange:
         yield from format_changes(old, new)
         for part in PARTS:
             if part.name in after.values:
-                had, has = (part.or_empty(state.values) for state in (before, after))
+                old_value, new_value = (part.or_empty(state.values) for state in (before, after))
                 yield from format_changes(
-                    format_value(part, had, has, names), format_value(part, has, had, names)
+                    format_value(part, old_value, new_value, names),
+                    format_value(part, new_value, old_value, names),
                 )
 
 
 class TreePlace(NamedTuple):
-    """The place of a provider: the root of its tree, and the number of its ancestors."""
+    """The root of a provider's tree, and the number of its ancestors."""
 
     root: str
     depth: int
 
 
 def order_trees(parents: Mapping[str, str | None]) -> dict[str, TreePlace]:
-    """Return the places of providers, parents before children; without those in or below a circle.
+    """Return the places of providers, parents before children; omit providers in or below a cycle.
 
-    The time is linear: walking up from each provider would take a day for a chain of 200,000.
+    The time is linear; walking up from each provider takes a day for a chain of 200,000.
 
     Args:
-        parents: The parent of each provider; one without an entry of its own does not count.
+        parents: The parent of each provider; a provider whose parent has no entry counts as a root.
     """
     children: defaultdict[str | None, list[str]] = defaultdict(list)
     for name, parent in parents.items():
@@ -186,11 +183,11 @@ Tree = Sequence[PlannedChange]
 def group_by_tree(
     changes: Sequence[PlannedChange], parents: Mapping[str, str | None]
 ) -> list[list[PlannedChange]]:
-    """Group changes by tree, parents before children; trees come in the order of the changes.
+    """Group changes without deletions by tree: trees in the order of the changes, parents before children.
 
     Args:
-        changes: Changes of providers that are not deleted.
-        parents: Uuids of the parents of all providers, as they will be.
+        changes: The changes.
+        parents: Final uuids of the parents of all providers.
     """
     places = order_trees(parents)
 
@@ -210,20 +207,18 @@ def write_trees(
     dry_run: bool = False,
     note: Callable[[Sequence[PlannedChange]], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Create and change providers; a tree is written as a whole if it has at most `BATCH` of them.
+    """Create and change providers; write a tree of at most `BATCH` changes as a whole.
 
-    A tree that is refused does not stop the others. A provider that another client changed meanwhile is
-    planned again.
+    A rejected tree does not stop the others. After a concurrent change by another client, a tree is planned again.
 
     Args:
         client: The endpoint.
-        trees: Changes in each tree, parents before children; those that keep a provider are left out.
-        dry_run: True to write nothing, and learn of refusals only; a tree of more than `BATCH` changes is
-            not checked.
-        note: Called with the changes that were written.
+        trees: Changes of each tree, parents before children.
+        dry_run: True to only check the changes; a tree of more than `BATCH` changes is not checked.
+        note: Called with written changes.
 
     Returns:
-        The reasons of refusals, by the uuids of all providers of the trees that were refused.
+        The reasons of refusals, by the uuids of all changed providers of rejected trees.
 
     Raises:
         ClientError: if the endpoint fails, or the caller may not write.
@@ -260,9 +255,9 @@ def _write(
     dry_run: bool,
     attempts: int = _ATTEMPTS,
 ) -> None:
-    """Write trees that fit into a call; after a refusal write each half, down to the trees that are refused."""
+    """Write trees in one call; bisect rejected calls down to single trees."""
     changes = [change for tree in trees for change in tree]
-    again = partial(_write, client, refusals, note, dry_run=dry_run)
+    write = partial(_write, client, refusals, note, dry_run=dry_run)
     try:
         client.apply_providers([change.entry for change in changes], dry_run=dry_run)
     except ClientError as error:
@@ -270,10 +265,10 @@ def _write(
             raise
         if len(trees) > 1:
             middle = len(trees) // 2
-            again(trees[:middle])
-            again(trees[middle:])
+            write(trees[:middle])
+            write(trees[middle:])
         elif attempts > 1 and all(map(is_conflict, error.errors)):
-            again([[change.again(client) for change in changes]], attempts=attempts - 1)
+            write([[change.replan(client) for change in changes]], attempts=attempts - 1)
         else:
             refusals |= _find_reasons(error, changes)
     else:
@@ -281,12 +276,12 @@ def _write(
 
 
 def _find_reasons(error: ClientError, changes: Tree) -> dict[str, str]:
-    """Return the reason for each provider of a refused call; the error that names it is without its position."""
+    """Return the reason for each provider of a rejected call, from the errors at its position."""
     reasons: dict[str, str] = {}
     for text in map(str, error.errors):
         match = _POSITION.search(text)
         if match is not None:
             uuid = changes[int(match[1])].after.uuid
             reasons.setdefault(uuid, text.replace(match[0], "", 1))
-    others = _WHOLE_TREE if reasons else str(error)
-    return {change.after.uuid: reasons.get(change.after.uuid, others) for change in changes}
+    default = _WHOLE_TREE if reasons else str(error)
+    return {change.after.uuid: reasons.get(change.after.uuid, default) for change in changes}

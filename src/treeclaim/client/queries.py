@@ -17,48 +17,45 @@ class CandidateQuery:
     """Parameters of GET /allocation_candidates.
 
     Attributes:
-        parameters: Names and values, in order; a name may come again.
+        parameters: Names and values in order; a name may be repeated.
     """
 
     parameters: tuple[tuple[str, str], ...]
 
     @classmethod
     def parsed(cls, query: str) -> "CandidateQuery":
-        """Read a query string, with or without `?`."""
+        """Parse a query string, with or without `?`."""
         return cls(tuple(parse_qsl(query.removeprefix("?"), keep_blank_values=True)))
 
     @classmethod
     def of(cls, query: "str | CandidateQuery") -> "CandidateQuery":
-        """Read a query string; return a query as it is."""
+        """Convert a query string; return a query unchanged."""
         return cls.parsed(query) if isinstance(query, str) else query
 
     def with_parameter(self, name: str, value: str) -> "CandidateQuery":
-        """Return the query with one parameter more."""
+        """Return the query with a further parameter."""
         return CandidateQuery((*self.parameters, (name, value)))
 
     def without(self, *names: str) -> "CandidateQuery":
-        """Return the query without the parameters of some names, with any suffix."""
+        """Return the query without the named parameters, whatever their suffixes."""
         return CandidateQuery(
             tuple(pair for pair in self.parameters if split_name(pair[0])[0] not in names)
         )
 
     def __str__(self) -> str:
-        """Write the query string."""
+        """Return the query string."""
         return "&".join(f"{name}={escape_url(value, '=:,!_')}" for name, value in self.parameters)
 
 
 Request = str | CandidateQuery | Sequence[str | CandidateQuery]
-"""A query, or alternatives of which the first with a candidate counts."""
+"""A query, or alternatives in order of preference."""
 
 _LONGEST_REQUEST = 16_384
-"""Bytes of a request that a server keeps (contract page 100, section 4.1)."""
+"""Most bytes of a stored request (contract page 100, section 4.1)."""
 
 
 def serialize_request(request: Request) -> list[str] | None:
-    """Return a request in the form that is kept; None if it is too long to be kept.
-
-    The holds from which a claim draws are not part of its request.
-    """
+    """Return a request without `from_holds` for storing; None if it is too long."""
     alternatives = [request] if isinstance(request, str | CandidateQuery) else request
     kept = [str(CandidateQuery.of(query).without("from_holds")) for query in alternatives]
     return kept if len(orjson.dumps(kept)) <= _LONGEST_REQUEST else None
@@ -68,6 +65,6 @@ def query_of(flavor: Flavor) -> CandidateQuery:
     """Return the query for candidates of a flavor (contract page 97, section 4).
 
     Raises:
-        FlavorError: for a key of the forms known here that cannot be read.
+        FlavorError: if a key of a known form is invalid.
     """
     return CandidateQuery(make_query_parameters(flavor))

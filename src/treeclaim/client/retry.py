@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats calls while a service is away, and attempts that conflict with concurrent writes."""
+"""Repeats calls while a service is unavailable, and after conflicts with concurrent writes."""
 
 import time
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from typing import TypeVar
 from treeclaim.client.errors import ClientError, LostConnectionError, UnreachableError
 
 _SECONDS = 60.0
-"""Seconds for which a call is repeated: mostly longer than a restart with a large inventory takes."""
+"""Seconds for which a call is repeated; a restart with a large inventory mostly takes less."""
 
 _LEAST = 0.2
 _LONGEST = 5.0
-"""Seconds between two attempts: each pause doubles from the least, or is the one that the service requests."""
+"""Seconds between two attempts: each pause is twice the last one, or that of the header Retry-After if longer."""
 
 _MOST_CONFLICTS = 4
-"""Conflicts with concurrent writes after which an attempt is repeated, at once."""
+"""Conflicts after which an attempt is repeated without a pause."""
 
 _CONCURRENT = "placement.concurrent_update"
 
@@ -32,15 +32,15 @@ _REPEATABLE = frozenset(
         "/treeclaim/aggregates/names",
     }
 )
-"""Calls by POST that only read, or end alike when made twice (contract pages 98 to 100)."""
+"""Paths of idempotent calls by POST (contract pages 98 to 100)."""
 
 Result = TypeVar("Result")
 
 
 class Patience:
-    """The time for which calls are repeated while a service is busy or restarting.
+    """Rules for repeated calls while a service is busy or restarting.
 
-    A service that has never answered is not waited for: it may not exist.
+    A call is not repeated if the service has never answered: it may not exist.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class Patience:
         """Set the limits.
 
         Args:
-            seconds: From the first failure of a call to its last attempt; 0 to repeat nothing.
-            tell: Called with a message for people before the first repetition of a call.
-            sleep: Waits.
+            seconds: Time from the start of a call to its last attempt; 0 to repeat nothing.
+            tell: Called with a message before the first repetition of a call.
+            sleep: Waits for seconds.
         """
         self._seconds = seconds
         self._tell = tell
@@ -62,16 +62,13 @@ class Patience:
         self._has_answered = False
 
     def repeat(self, attempt: Callable[[], Result]) -> Result:
-        """Make an attempt until its outcome is known, and it conflicts with no concurrent write.
-
-        Args:
-            attempt: May be made again whatever became of the one before.
+        """Make an idempotent attempt until its outcome is known and no concurrent write conflicts with it.
 
         Raises:
-            ClientError: if the attempt fails for another reason, or the service does not come back in time.
+            ClientError: if the attempt fails for another reason, or the service stays unavailable.
         """
         deadline = time.monotonic() + self._seconds
-        pause, conflicts, was_told = _LEAST, 0, False
+        pause, conflicts, is_reported = _LEAST, 0, False
         while True:
             try:
                 result = attempt()
@@ -85,9 +82,9 @@ class Patience:
                     self._has_answered and is_outcome_unknown(error) and remaining_seconds > 0
                 ):
                     raise
-                if not was_told:
+                if not is_reported:
                     self._tell(f"{error}; trying again for {self._seconds:.0f} s")
-                    was_told = True
+                    is_reported = True
                 self._sleep(
                     min(max(error.retry_after or 0, pause), max(remaining_seconds, _LEAST))
                 )
@@ -98,16 +95,16 @@ class Patience:
 
 
 def is_outcome_unknown(error: ClientError) -> bool:
-    """Return whether a call may or may not have been carried out: no answer, or 503."""
+    """Return whether the outcome of a call is unknown: no response, or 503 with Retry-After."""
     if isinstance(error, UnreachableError | LostConnectionError):
         return True
     return error.status == HTTPStatus.SERVICE_UNAVAILABLE and error.retry_after is not None
 
 
 def is_repeatable(method: str, path: str) -> bool:
-    """Return whether a call may be made again, whatever became of the first one.
+    """Return whether a call may be repeated, whatever the outcome of the first one.
 
-    A write of one object has a generation, which the first call may have raised: the caller has to check.
+    A write of a single object is not repeatable: the first call may have increased its generation.
     """
     return method == "GET" or (method == "POST" and path.partition("?")[0] in _REPEATABLE)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of keystoneauth1: requests, the errors of those that get no response, parts of URLs.
+"""Sessions of keystoneauth1, errors without a response, parts of URLs, and concurrent calls.
 
-keystoneauth1 is imported by the first session: the help of a command needs none, and would take twice as long.
+Only the first session imports keystoneauth1, which would double the time of a command's help.
 """
 
 import os
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 _SERVICE_TYPE = "placement"
 
 _TIMEOUT = 60.0
-"""Seconds that a connection may be silent."""
+"""Most seconds without data on a connection."""
 
 _NOT_UTF_8 = "surrogateescape"
-"""Python's error handler for bytes of arguments that are not UTF-8."""
+"""Error handler for bytes of arguments that are not UTF-8."""
 
 
 def make_adapter(source: "Session", **options: Any) -> "Adapter":
     """Return the adapter of a session to the Placement API.
 
     Args:
-        source: Finds the endpoint in the catalogue, and renews its token.
-        options: For `keystoneauth1.adapter.Adapter`: region_name, interface, endpoint_override.
+        source: The session; it finds the endpoint in the catalogue, and renews its token.
+        options: Of `keystoneauth1.adapter.Adapter`: region_name, interface, endpoint_override.
     """
     from keystoneauth1.adapter import Adapter  # noqa: PLC0415
 
@@ -39,11 +39,7 @@ def make_adapter(source: "Session", **options: Any) -> "Adapter":
 
 
 def make_session(endpoint: str, token: str) -> "Session":
-    """Return a session of a URL and a token.
-
-    Raises:
-        ClientError: if either of them is invalid.
-    """
+    """Return a session of a URL and a token; raise ClientError if either is invalid."""
     from keystoneauth1 import session, token_endpoint  # noqa: PLC0415
 
     if not (token.isascii() and token.isprintable()):
@@ -63,11 +59,12 @@ def make_session(endpoint: str, token: str) -> "Session":
 def send(
     to: "Adapter", method: str, path: str, headers: Mapping[str, str], json: Any = None
 ) -> Any:
-    """Send a request; return the response, of whatever status.
+    """Send a request; return the response, of any status.
 
     Raises:
-        ClientError: without a response; UnreachableError if the request was never received, and
-            LostConnectionError if that is unknown.
+        UnreachableError: if the endpoint did not receive the request.
+        LostConnectionError: if that is unknown.
+        ClientError: if the request is invalid, or the login failed.
     """
     from keystoneauth1.exceptions import ClientException  # noqa: PLC0415
 
@@ -91,8 +88,7 @@ def send(
 def _convert_exception(call: str, error: "ClientException") -> ClientError:
     """Return the error of a call without a response.
 
-    keystoneauth1 does not distinguish failures before and after the connection was made; the causes of its
-    errors, which are those of urllib3, do.
+    keystoneauth1 does not distinguish failures before and after the connection; their causes, errors of urllib3, do.
     """
     from keystoneauth1 import exceptions  # noqa: PLC0415
     from urllib3 import exceptions as causes  # noqa: PLC0415
@@ -107,7 +103,7 @@ def _convert_exception(call: str, error: "ClientException") -> ClientError:
             return LostConnectionError(f"{call}: the connection was lost: {error}")
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, exceptions.HttpError):
-        # Errors of the endpoint are responses; this one came from the identity service.
+        # Errors of the endpoint are responses; this error is from the identity service.
         return ClientError(f"{call}: Keystone refused the login: {error}")
     if isinstance(error, exceptions.ConnectFailure):
         return LostConnectionError(f"{call}: the connection was lost: {error}")
@@ -115,24 +111,23 @@ def _convert_exception(call: str, error: "ClientException") -> ClientError:
 
 
 def escape_url(text: str, safe: str = "") -> str:
-    """Return a text as a part of a URL; characters in `safe` stay as they are."""
+    """Quote a text as a part of a URL, except characters in `safe`."""
     return quote(text, safe=safe, errors=_NOT_UTF_8)
 
 
 def encode_query(parameters: Mapping[str, str] | Sequence[tuple[str, str]], safe: str = "") -> str:
-    """Return the query string of parameters; characters in `safe` stay as they are."""
+    """Return the query string of parameters; do not quote characters in `safe`."""
     return urlencode(parameters, safe=safe, errors=_NOT_UTF_8)
 
 
 THREADS = 8
-"""Requests at once. One process of the service handles four; the others wait there, so that none
-of its threads is ever idle."""
+"""Concurrent requests. A process of the service handles four; the others queue there, so that no thread is idle."""
 
 BATCH = 1_000
-"""Most entries of a page, and of one write of providers, requests, holds or repairs."""
+"""Most entries of a page, and of a write of providers, requests, holds or repairs."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, how much of it is done, and how much there is."""
+"""Called with the name of a stage, the number of done items, and the number of all items."""
 
 
 def ignore_progress(_stage: str, _done: int, _total: int) -> None:
@@ -150,15 +145,10 @@ def run_parallel(
     threads: int = THREADS,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[Result]:
-    """Do some work for each item; return the results in the order of the items.
+    """Call a function with each item in threads; return the results in the order of the items.
 
-    After an interruption or a failure no further work begins.
-
-    Args:
-        work: Called with an item, in threads.
-        items: The items.
-        threads: How many at once.
-        progress: Called with the number of items that are done, and the number of all items.
+    After an interruption or a failure no further call begins. `progress` is called with the numbers of done and of
+    all items.
     """
     pool = ThreadPoolExecutor(threads)
     try:
@@ -172,6 +162,6 @@ def run_parallel(
 
 
 def split_batches(items: Sequence[Item], most: int = BATCH) -> Iterator[Sequence[Item]]:
-    """Yield items in pieces that fit into a call."""
+    """Yield slices of items that fit into a call."""
     for first in range(0, len(items), most):
         yield items[first : first + most]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as an endpoint has them, or as they are to be: read, merged and compared."""
+"""Present and wanted states of providers: reads, merges, compares and formats them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from treeclaim.model.parts import (
 from treeclaim.model.provider import AMOUNTS, AttributeValue, Inventory
 
 UUIDS_AT_ONCE = 200
-"""Providers in one URL, which then has 8 kB."""
+"""Most uuids in a URL, which then has 8 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class State:
     """The present or the wanted state of a provider.
 
     Attributes:
-        uuid, name: The provider's UUID and name.
-        parent: Uuid of the parent, None for a root.
-        generation: The generation when the state was read.
-        values: The present or wanted values of parts.
+        uuid, name: UUID and name of the provider.
+        parent: Uuid of the parent; None for a root.
+        generation: The generation at the time of reading.
+        values: Values of parts by name.
     """
 
     uuid: str
@@ -40,17 +40,17 @@ class State:
 
 
 def compute_capacity(fields: Mapping[str, Any]) -> int:
-    """Return how much of an inventory can be allocated (contract page 30, section 1)."""
+    """Return the allocatable amount of an inventory (contract page 30, section 1)."""
     return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
 
 
 def omit_empty_consumes(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an inventory for people: without `consumes` if it consumes nothing."""
+    """Return the fields of an inventory without an empty `consumes`."""
     return {name: value for name, value in fields.items() if name != "consumes" or value}
 
 
 def make_state(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
-    """Return a provider as a list of them has it, with some parts."""
+    """Convert a row of a list of providers, with the parts that it includes."""
     return State(
         row["uuid"],
         row["name"],
@@ -67,13 +67,13 @@ def read_rows(
     *,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[str, dict[str, Any]]:
-    """Read providers by some hundred in a call, each as it is at one moment.
+    """Read providers in batches; each row is consistent.
 
     Args:
         client: The endpoint.
-        uuids: UUIDs of the providers; those that do not exist are left out.
-        include: Parts, as GET /treeclaim/providers has them.
-        progress: Called with the number of providers that are read, and the number of all.
+        uuids: UUIDs of the providers; missing providers are skipped.
+        include: Parts of GET /treeclaim/providers.
+        progress: Called with the numbers of read and of all providers.
 
     Returns:
         Rows of GET /treeclaim/providers by uuid.
@@ -96,17 +96,17 @@ _DEFAULTS: Mapping[str, Any] = {
     for field in fields(Inventory)
     if field.name in AMOUNTS and field.default is not MISSING
 }
-"""Default values of the fields of a new inventory (contract page 30, section 1)."""
+"""Defaults of the fields of a new inventory (contract page 30, section 1)."""
 
 
 def merge_part(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> Any:
-    """Return the value of a part after a topology file was loaded.
+    """Return the value of a part after a load.
 
     Args:
         part: The part.
         before: The present value.
-        loaded: The value in the file; an empty one empties the part.
-        prune: Whether to remove what the file does not list.
+        loaded: The value in the file; an empty value empties the part.
+        prune: Whether to remove entries that the file does not list.
     """
     if part is INVENTORIES:
         loaded = {
@@ -117,15 +117,14 @@ def merge_part(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool
 
 def _merge_inventory(before: Mapping[str, Any], loaded: Mapping[str, Any]) -> dict[str, Any]:
     merged = {**_DEFAULTS, **before, **loaded}
-    # Endpoints without the extension have no consumption.
+    # Without the extension, inventories have no `consumes`.
     return merged if "consumes" in before else omit_empty_consumes(merged)
 
 
 def format_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield the differences of two values in words, ordered by the fields.
+    """Yield the differences of two values, sorted by field, such as `~ inventories.VCPU.total: 8 → 16`.
 
-    Each begins with its sign: `+` for an addition, `-` for a removal, `~` for another value, as in
-    `~ inventories.VCPU.total: 8 → 16`.
+    The sign is `+` for an addition, `-` for a removal, `~` for a changed value.
     """
     for field_name in sorted(before.keys() | after.keys()):
         old, new = before.get(field_name), after.get(field_name)
@@ -136,17 +135,17 @@ def format_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Itera
 
 
 def format_value(
-    part: ProviderPart[Any], value: Any, other: Any, names: AggregateNames
+    part: ProviderPart[Any], value: Any, compared: Any, names: AggregateNames
 ) -> dict[str, str]:
-    """Return what a part has in words: values by fields; names have no value.
+    """Return the texts of a part's value by field; a name is a field with an empty text.
 
-    Fields with their default value are left out of inventories that the other value lacks.
+    Default values are omitted for inventories that the compared value lacks.
     """
     if part is INVENTORIES:
         return {
             f"{part.name}.{name}.{field_name}": text
             for name, fields in value.items()
-            for field_name, text in format_inventory(fields, with_defaults=name in other)
+            for field_name, text in format_inventory(fields, with_defaults=name in compared)
         }
     if isinstance(part, NameSet):
         return {f"{part.single} {format_aggregate(names, item)}": "" for item in value}
@@ -154,14 +153,14 @@ def format_value(
 
 
 def format_attribute(value: AttributeValue) -> str:
-    """Return a value as people read it; a text has quotes, in which every character is as it is."""
+    """Return a value as text; quote strings, without escapes for Unicode."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def format_inventory(
     inventory: Mapping[str, Any], *, with_defaults: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield the total of an inventory, and its other fields in words; the default values only if asked."""
+    """Yield names and texts of an inventory's fields: the total, then fields without or with defaults."""
     yield "total", str(inventory.get("total"))
     for field_name, default in _DEFAULTS.items():
         value = inventory.get(field_name, default)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches an endpoint with the `treeclaim` extension: yields changes, or keeps a copy equal.
+"""Watches an endpoint with the `treeclaim` extension: yields changes, or maintains a copy.
 
-Each request waits for half a minute at most, and is then repeated (contract page 99, section 4). This
-works through any proxy, with any transport, and with servers that cannot hold watchers.
+Each request waits for at most half a minute, and is then repeated (contract page 99, section 4). This works through
+any proxy, with any transport, and with servers without room for watchers.
 """
 
 import random
@@ -17,40 +17,40 @@ from treeclaim.client.session import split_batches
 from treeclaim.client.states import UUIDS_AT_ONCE
 
 _WAIT_SECONDS = 30
-"""Seconds that one answer is awaited: half of what transports and most proxies wait."""
+"""Seconds that a request waits: half of the timeout of transports and most proxies."""
 
 _LEAST_SECONDS = 1.0
-"""Seconds between two questions to a server that answers at once that there is nothing new."""
+"""Least seconds between two requests if the server does not wait."""
 
 _LONGEST_PAUSE = 15.0
-"""Seconds at most between two attempts to reach a server that fails; each pause doubles, from the
-least, and is a random part of that, so that not all watchers come back at the same moment."""
+"""Most seconds between two attempts to reach a failing server. Pauses double from the least, and are randomized
+so that watchers do not return all at once."""
 
 
 Result = TypeVar("Result")
 
 
 class CursorExpiredError(ClientError):
-    """The changes since a cursor are no longer known: list again."""
+    """The server no longer has the changes since a cursor; list again."""
 
 
 def watch(
     client: Client, since: str | None = None, *, in_tree: Collection[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yield changes as they are committed, for ever; wait for a lost server.
+    """Yield changes as they are committed, forever; retry while the server is unavailable.
 
     Args:
-        client: The client that talks to the endpoint.
+        client: The client of the endpoint.
         since: Cursor of a list or of changes; None for now.
-        in_tree: Uuids of providers whose trees are watched; none for all.
+        in_tree: Uuids of providers in the watched trees; empty for all trees.
 
     Yields:
-        Documents of GET /treeclaim/changes that have a change.
+        Documents of GET /treeclaim/changes with at least one change.
 
     Raises:
         CursorExpiredError: if the cursor is too old; list again.
-        UnsupportedFeatureError: if the server does not have the extension.
-        ClientError: if the server refuses the question.
+        UnsupportedFeatureError: if the server lacks the extension.
+        ClientError: if the server rejects the request.
     """
     client.require_extension("watching")
     trees = {"in_tree": f"in:{','.join(in_tree)}"} if in_tree else {}
@@ -69,20 +69,19 @@ def watch(
 def follow(
     client: Client, include: Collection[str] = (), *, in_tree: Collection[str] = ()
 ) -> Iterator[dict[str, dict[str, Any]]]:
-    """Keep a copy of all providers; yield it when complete, and after each change.
+    """Maintain a copy of all providers; yield it when complete, and after each change.
 
     Args:
-        client: The client that talks to the endpoint.
-        include: Parts of each provider, as in GET /treeclaim/providers.
-        in_tree: Uuids of providers whose trees are followed; none for all.
+        client: The client of the endpoint.
+        include: Parts of GET /treeclaim/providers.
+        in_tree: Uuids of providers in the followed trees; empty for all trees.
 
     Yields:
-        The same dictionary each time, brought up to date: entries of GET /treeclaim/providers, by
-        uuid.
+        One updated dictionary of entries of GET /treeclaim/providers by uuid.
 
     Raises:
-        UnsupportedFeatureError: if the server does not have the extension.
-        ClientError: if the server refuses a request.
+        UnsupportedFeatureError: if the server lacks the extension.
+        ClientError: if the server rejects a request.
     """
     client.require_extension("watching")
     filters = {"include": ",".join(include)} if include else {}
@@ -91,7 +90,7 @@ def follow(
     copy: dict[str, dict[str, Any]] = {}
 
     def replace(uuids: Collection[str], **query: str) -> str:
-        """Read providers into the copy, in place of some; return the cursor of the list."""
+        """Replace providers in the copy with those read; return the cursor of the list."""
         pages = _repeat(lambda: list(client.pages("/treeclaim/providers", **filters, **query)))
         for uuid in uuids:
             copy.pop(uuid, None)
@@ -108,7 +107,7 @@ def follow(
                     replace(batch, uuid=f"in:{','.join(batch)}")
                 yield copy
         except CursorExpiredError:
-            # It was cut off for a day, or the database was restored.
+            # The watch was interrupted for a day, or the database was restored: list again.
             continue
 
 
@@ -117,7 +116,7 @@ def _get(client: Client, path: str, query: Mapping[str, str]) -> Any:
 
 
 def _repeat(read: Callable[[], Result]) -> Result:
-    """Read until there is an answer, or a refusal that would come again."""
+    """Read until a response or a permanent error."""
     pause = _LEAST_SECONDS
     while True:
         try:

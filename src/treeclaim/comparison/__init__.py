@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two services of the Placement API by the answers to the same reads."""
+"""Compares the responses of two Placement API services to the same reads."""

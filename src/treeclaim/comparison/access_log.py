@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of Placement in an access log: of Treeclaim, of Placement itself, of uWSGI or of Apache."""
+"""Finds reads of the Placement API in access logs of Treeclaim, Placement, uWSGI and Apache."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from treeclaim.comparison.comparison import Read
 
 MOST_REQUESTS = 100_000
-"""Different requests that are compared: about 50 MB."""
+"""Most distinct requests of a comparison: about 50 MB."""
 
 _METHODS = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS"
 
@@ -26,7 +26,7 @@ _LINES = (
 
 _ROUTES = "resource_providers|resource_classes|traits|aggregates|allocations|allocation_candidates|usages"
 _TARGET = re.compile(rf"(?:[a-z]+://[^/]+)?[^?]*?(?P<path>/(?:{_ROUTES})(?:[/?].*)?)")
-"""A target of the API, below any host and prefix."""
+"""A target of the API, with any host and prefix."""
 
 _VERSION = re.compile(r"1\.\d+")
 
@@ -36,36 +36,36 @@ class LoggedRequests:
     """Contents of a log.
 
     Attributes:
-        reads: How often each read was made.
-        left_out: Lines that are not compared, by the reason.
+        reads: Counts of distinct reads.
+        skipped: Counts of lines without a comparable read, by reason.
     """
 
     reads: Counter[Read] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
 
     @property
     def lacks_versions(self) -> bool:
-        """True if a read has no microversion."""
+        """Whether a read has no microversion."""
         return any(read.version is None for read in self.reads)
 
 
 def parse_log(lines: Iterable[str]) -> LoggedRequests:
-    """Find the reads in the lines of a log."""
-    logged_requests = LoggedRequests()
+    """Count the reads in the lines of a log."""
+    log = LoggedRequests()
     for line in lines:
         match = next((match for form in _LINES if (match := form.search(line))), None)
         if match is None:
-            logged_requests.left_out["not a request"] += 1
+            log.skipped["not a request"] += 1
             continue
         target = _TARGET.fullmatch(match["target"])
         if match["method"] != "GET":
-            logged_requests.left_out[f"{match['method']} is no read"] += 1
+            log.skipped[f"{match['method']} is no read"] += 1
         elif target is None:
-            logged_requests.left_out["not of the Placement API"] += 1
-        elif len(logged_requests.reads) >= MOST_REQUESTS:
-            logged_requests.left_out[f"more than {MOST_REQUESTS:,} different requests"] += 1
+            log.skipped["not of the Placement API"] += 1
+        elif len(log.reads) >= MOST_REQUESTS:
+            log.skipped[f"more than {MOST_REQUESTS:,} different requests"] += 1
         else:
             version = match.groupdict().get("version") or ""
             is_version = _VERSION.fullmatch(version)
-            logged_requests.reads[Read(target["path"], version if is_version else None)] += 1
-    return logged_requests
+            log.reads[Read(target["path"], version if is_version else None)] += 1
+    return log

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two responses to a request of the Placement API.
+"""Compares two responses to a read of the Placement API.
 
-Unspecified parts (the order of lists) and random parts (ids of requests, times) are not compared.
+The order of lists, which is unspecified, and random values, such as request ids and times, are not compared.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 PRESENT = "present"
-"""Stands for a value that differs in any two services."""
+"""Placeholder of a value that differs between any two services."""
 
 _EQUAL_HEADERS = ("content-type", "openstack-api-version", "cache-control", "www-authenticate")
 _TIMES_AND_IDS = ("last-modified", "x-openstack-request-id")
@@ -26,8 +26,8 @@ class Read:
     """A GET.
 
     Attributes:
-        path: With the query string.
-        version: The microversion, such as 1.39; None for a read of a log that has none.
+        path: Path and query string.
+        version: The microversion, such as 1.39; None for a read of a log without microversions.
     """
 
     path: str
@@ -40,7 +40,7 @@ class Read:
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """Return the parameters of the query, decoded, in their order."""
+        """Return the decoded parameters of the query in order."""
         return parse_qsl(self.path.partition("?")[2], keep_blank_values=True)
 
     @property
@@ -55,9 +55,9 @@ class Response:
 
     Attributes:
         status: HTTP status.
-        headers: By lower-case name.
+        headers: Headers by lower-case name.
         text: The body.
-        document: The body as JSON, None where it is none.
+        document: The JSON body, or None.
     """
 
     status: int
@@ -67,22 +67,18 @@ class Response:
 
     @property
     def detail(self) -> str:
-        """Return the text of a refusal, in any representation."""
+        """Return the text of an error, from JSON or plain text."""
         if isinstance(self.document, dict) and "errors" in self.document:
             return str(self.document["errors"][0].get("detail", ""))
         return self.text
 
     @cached_property
     def candidates(self) -> Counter[str]:
-        """Return the allocation requests as a multiset of texts."""
+        """Return the multiset of allocation requests as texts."""
         return Counter(map(serialize, _sort_lists(self.document["allocation_requests"])))
 
     def parts(self, *, has_limit: bool) -> dict[str, Any]:
-        """Return the compared parts by their names.
-
-        Args:
-            has_limit: Whether the request had a limit: then candidates are counted, not compared.
-        """
+        """Return the compared parts by name; with a limit, the number of candidates replaces them."""
         headers: dict[str, Any] = {name: self.headers.get(name) for name in _EQUAL_HEADERS}
         headers |= {name: name in self.headers for name in _TIMES_AND_IDS}
         headers["location"] = urlsplit(self.headers.get("location", "")).path
@@ -102,12 +98,11 @@ class Response:
 
 
 def serialize(value: Any) -> str:
-    """Return a JSON value as text, equal for equal values."""
+    """Return the canonical text of a JSON value."""
     return json.dumps(value, sort_keys=True)
 
 
 def _sort_lists(value: Any) -> Any:
-    """Return a JSON value with all lists sorted."""
     if isinstance(value, dict):
         return {name: _sort_lists(member) for name, member in value.items()}
     return sorted(map(_sort_lists, value), key=serialize) if isinstance(value, list) else value
@@ -123,14 +118,14 @@ class ResponsePair:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """Return the common features of similar differences."""
+        """Return the features by which differences are grouped."""
         parts = self.read.route.strip("/").split("/")
         statuses = f"{self.ours.status}/{self.theirs.status}"
         return ("GET", "/".join(parts[::2]), statuses, *sorted(describe_differences(self)))
 
 
 def describe_differences(exchange: ResponsePair) -> dict[str, str]:
-    """Return every difference of the two responses in words, by the part; none if they are equal."""
+    """Return the texts of all differences between the two responses, by part."""
     sides = (exchange.ours, exchange.theirs)
     if exchange.ours.status != exchange.theirs.status:
         pairs: list[dict[str, Any]] = [
@@ -147,7 +142,7 @@ def describe_differences(exchange: ResponsePair) -> dict[str, str]:
 
 
 def _describe_difference(name: str, ours: Any, theirs: Any) -> str:
-    """Return a difference in words; of lists and objects, the entries that the other side lacks."""
+    """Return the text of a difference; for lists and objects, the entries that the other side lacks."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         ours, theirs = list(ours.items()), list(theirs.items())
     if isinstance(ours, list) and isinstance(theirs, list):

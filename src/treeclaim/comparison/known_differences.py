@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intended differences of reads between an existing deployment and the contract: rows of docs/differences.md.
+"""Intended differences between reads of Treeclaim ("ours") and of OpenStack Placement ("theirs").
 
-"Theirs" is OpenStack Placement. Every other difference is a defect of ours.
+They are rows of docs/differences.md. Every other difference is a defect of Treeclaim.
 """
 
 import re
@@ -17,7 +17,7 @@ _UNKNOWN_NAME = re.compile(r"No such (?:resource class|trait\(s\)): ([A-Z0-9_]+(
 
 
 def _parse_groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
-    """Return the values of each group's parameters, by suffix and name; none for other reads."""
+    """Return the parameters of request groups by suffix and name; empty for other reads."""
     groups: dict[str, dict[str, list[str]]] = {}
     if exchange.read.route == _CANDIDATES:
         for key, value in exchange.read.parameters:
@@ -108,13 +108,11 @@ KNOWN: Mapping[int, tuple[int | None, int | None, Callable[[ResponsePair], bool]
     19: (_BAD_REQUEST, _BAD_REQUEST, _reports_other_unknown_names),
     18: (_OK, _OK, _omits_time_of_no_inventories),
 }
-"""Our status, theirs (None for any), and whether a pair of these shows a known difference of reads.
-
-The key is the number of its row, or of the first of several."""
+"""Known differences by the number of their first row: our status, their status (None for any), and a test of a pair."""
 
 
 def find_known_difference(exchange: ResponsePair) -> int | None:
-    """Return the number of the first known difference that explains how the responses differ; None without one."""
+    """Return the number of the first known difference that explains a pair; None without one."""
     for number, (ours, theirs, applies) in KNOWN.items():
         has_statuses = ours in (None, exchange.ours.status)
         has_statuses &= theirs in (None, exchange.theirs.status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends the same reads to two services, and collects what differs."""
+"""Sends the same reads to two services, and collects the differences."""
 
 import json
 from collections import Counter
@@ -20,15 +20,15 @@ from treeclaim.comparison.comparison import (
 from treeclaim.comparison.known_differences import find_known_difference
 
 _THREADS = 4
-"""Requests made at once to each service."""
+"""Concurrent requests to each service."""
 
 _LONGEST_EXAMPLE = 1_000
 
 _MOST_CONSUMERS = 10_000
-"""Consumers that a sweep reads one by one."""
+"""Most consumers that a sweep reads."""
 
 _CANDIDATES = 100
-"""Providers of whose inventories a sweep makes queries for candidates."""
+"""Providers from whose inventories a sweep makes queries for candidates."""
 
 
 @dataclass(slots=True)
@@ -36,11 +36,11 @@ class ServiceComparison:
     """The comparison of two services.
 
     Attributes:
-        equal: Reads with equal answers.
-        unsettled: Reads whose answers differed at first, and were equal when repeated.
-        known: Reads that show a known difference, by its number.
-        different: Reads with other differences, by kind.
-        examples: The first of each kind, in words.
+        equal: Number of reads with equal responses.
+        unsettled: Number of reads with different responses at first, and equal ones when repeated.
+        known: Counts of known differences by number.
+        different: Counts of unknown differences by kind.
+        examples: Text of the first difference of each kind.
     """
 
     equal: int = 0
@@ -50,7 +50,7 @@ class ServiceComparison:
     examples: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON."""
+        """Return the comparison as a JSON document."""
         return {
             "equal": self.equal,
             "unsettled": self.unsettled,
@@ -62,7 +62,7 @@ class ServiceComparison:
         }
 
     def add(self, exchange: ResponsePair) -> None:
-        """Count different answers to a read."""
+        """Count a pair of different responses."""
         if (number := find_known_difference(exchange)) is not None:
             self.known[number] += 1
             return
@@ -78,7 +78,7 @@ def compare_services(
     reads: Sequence[Read],
     progress: Callable[[str, int, int], None],
 ) -> ServiceComparison:
-    """Send reads to two services. Reads with different answers are repeated once, as clients may write.
+    """Send reads to two services; repeat a read with different responses once, as clients may write.
 
     Raises:
         ClientError: if a service does not answer.
@@ -116,7 +116,7 @@ def _send_read(client: Client, read: Read) -> Response:
 
 
 def _mask_generations(members: dict[str, Any]) -> dict[str, Any]:
-    """Leave of generations that they are there: a copy of the data has others."""
+    """Replace generations, which a copy of the data does not preserve, by a placeholder."""
     return {
         name: PRESENT if name.endswith("generation") and value is not None else value
         for name, value in members.items()
@@ -124,7 +124,7 @@ def _mask_generations(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def generate_reads(client: Client, version: str) -> Iterator[Read]:
-    """Yield reads of everything that a service has, and queries for candidates of its classes.
+    """Yield reads of all objects of a service, and queries for candidates of its inventories.
 
     Raises:
         ClientError: if the service does not answer.

@@ -79,7 +79,7 @@ def _read_log(options: argparse.Namespace) -> Iterator[Read]:
         else:
             with Path(path).open(encoding="utf-8", errors="replace") as lines:
                 logged = parse_log(lines)
-    reasons = ", ".join(f"{count} {reason}" for reason, count in logged.left_out.most_common(10))
+    reasons = ", ".join(f"{count} {reason}" for reason, count in logged.skipped.most_common(10))
     if not logged.reads:
         raise CommandError(
             f"{path}: no read of the Placement API in it ({reasons or 'it is empty'})",

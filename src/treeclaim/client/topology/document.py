@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML with the line of each member, read within bounds on depth, size and aliases.
+"""Reads YAML with the line of each member, bounded in depth, size and aliases.
 
-Scalars are texts as they are written, since `007` may be a name; those that YAML reads as a number, a truth value or
-a date, such as `on` and `12:30`, are plain texts.
+Scalars stay texts, since `007` may be a name. `PlainText` marks unquoted texts that YAML reads as a number, a boolean
+or a date, such as `on` and `12:30`.
 """
 
 import re
@@ -12,14 +12,13 @@ from typing import Any
 import yaml
 
 _MOST_CHARACTERS = 64 * 1024 * 1024
-"""Longest document. 100,000 providers written out one by one, with ten lines each, have 40 MiB."""
+"""Longest document; 100,000 providers of ten lines each have 40 MiB."""
 
 _MOST_DEPTH = 100
-"""Deepest nesting. A tree of providers takes two levels for each generation; clouds have five."""
+"""Deepest nesting. A generation of providers takes two levels; clouds have five generations."""
 
 _UNQUOTED_BRACES = re.compile(r"[\[{,][^\"']*\{\w*(:\d+)?\}")
-"""Braces to fill in within a list or mapping in one line, where YAML reads them as a mapping."""
-
+"""Unquoted placeholders within an inline list or mapping, where YAML reads them as a mapping."""
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
@@ -31,20 +30,20 @@ class DocumentFault:
 
     Attributes:
         line: Counted from 1; 0 for a fault of the whole document.
-        text: The fault, and the correction where there is only one.
+        text: The fault, and its correction if there is only one.
     """
 
     line: int
     text: str
 
     def at(self, source: str) -> str:
-        """Return the fault with its place in a file, in the form of compilers."""
+        """Return the fault as `source:line: text`."""
         return f"{source}:{self.line}: {self.text}" if self.line else f"{source}: {self.text}"
 
 
 @dataclass(eq=False)
 class Members(dict[str, Any]):
-    """A mapping: values by key, the line where it begins, and the line of each key."""
+    """A mapping with the lines of its begin and of each key."""
 
     line: int
     lines: dict[str, int] = field(default_factory=dict)
@@ -52,26 +51,26 @@ class Members(dict[str, Any]):
 
 @dataclass(eq=False)
 class Items(list[Any]):
-    """A list, the line where it begins, and the line of each item."""
+    """A list with the lines of its begin and of each item."""
 
     line: int
     lines: list[int] = field(default_factory=list)
 
 
 class PlainText(str):
-    """A text without quotes that YAML reads as something else."""
+    """An unquoted text that YAML reads as another type."""
 
     __slots__ = ()
 
 
 def read_document(text: str, problems: list[DocumentFault]) -> Any:
-    """Read a document; append its faults to the problems. Return None if nothing can be used."""
+    """Read a document and append its faults to the problems; return None if it is unusable."""
     if len(text) > _MOST_CHARACTERS:
         problems.append(DocumentFault(1, f"it is longer than {_MOST_CHARACTERS} characters"))
         return None
     try:
-        # The composer calls itself for each level; the parser does not.
-        if not _is_flat_enough(text, problems):
+        # The composer recurses for each level; the parser does not.
+        if not _check_depth(text, problems):
             return None
         loader = _Loader(text)
         loader.problems = problems
@@ -94,7 +93,7 @@ def read_document(text: str, problems: list[DocumentFault]) -> Any:
     return None
 
 
-def _is_flat_enough(text: str, problems: list[DocumentFault]) -> bool:
+def _check_depth(text: str, problems: list[DocumentFault]) -> bool:
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -109,23 +108,23 @@ def _is_flat_enough(text: str, problems: list[DocumentFault]) -> bool:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Constructs Members, Items and scalars, each node once however many aliases it has."""
+    """Constructs each node once, whatever the number of its aliases."""
 
     problems: list[DocumentFault]
 
-    def members(self, node: yaml.MappingNode) -> Members:
-        """Construct a mapping; a key has to be a word, and to be there once."""
-        written: dict[str, int] = {}
+    def construct_members(self, node: yaml.MappingNode) -> Members:
+        """Construct a mapping; report keys that are no words, and repeated keys."""
+        key_lines: dict[str, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(DocumentFault(line, "a key has to be a word"))
-            elif key.tag != _MERGE and key.value in written:
-                first = written[key.value]
+            elif key.tag != _MERGE and key.value in key_lines:
+                first = key_lines[key.value]
                 text = f"{key.value!r} is given twice; line {first} has it too"
                 self.problems.append(DocumentFault(line, text))
             else:
-                written[key.value] = line
+                key_lines[key.value] = line
         self.flatten_mapping(node)
         members = Members(node.start_mark.line + 1)
         for key, value in node.value:
@@ -134,26 +133,24 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 members.lines[key.value] = key.start_mark.line + 1
         return members
 
-    def items(self, node: yaml.SequenceNode) -> Items:
-        """Construct a list."""
+    def construct_items(self, node: yaml.SequenceNode) -> Items:
         items = Items(node.start_mark.line + 1)
         for item in node.value:
             items.append(self.construct_object(item, deep=True))
             items.lines.append(item.start_mark.line + 1)
         return items
 
-    def plain(self, node: yaml.ScalarNode) -> PlainText:
-        """Construct a scalar that YAML does not read as a text."""
+    def construct_plain_text(self, node: yaml.ScalarNode) -> PlainText:
         return PlainText(node.value)
 
-    def unknown(self, node: yaml.Node) -> None:
-        """Report a tag, which would have Python construct something."""
+    def report_tag(self, node: yaml.Node) -> None:
+        """Report a tag, which could make PyYAML construct any Python object."""
         text = f"{node.tag!r} cannot be read: no tags are known"
         self.problems.append(DocumentFault(node.start_mark.line + 1, text))
 
 
 for _kind in ("bool", "int", "float", "timestamp"):
-    _Loader.add_constructor(_TAG + _kind, _Loader.plain)
-_Loader.add_constructor(f"{_TAG}map", _Loader.members)
-_Loader.add_constructor(f"{_TAG}seq", _Loader.items)
-_Loader.add_constructor(None, _Loader.unknown)
+    _Loader.add_constructor(_TAG + _kind, _Loader.construct_plain_text)
+_Loader.add_constructor(f"{_TAG}map", _Loader.construct_members)
+_Loader.add_constructor(f"{_TAG}seq", _Loader.construct_items)
+_Loader.add_constructor(None, _Loader.report_tag)

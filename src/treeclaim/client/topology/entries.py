@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of a topology file as pydantic models; an entry may stand for many providers."""
+"""Reads entries of a topology file with pydantic; an entry may stand for many providers."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from pydantic import (
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, PlainText
 from treeclaim.client.topology.mig import CARDS, Card
-from treeclaim.client.topology.planned import PLACES, PlannedProvider
+from treeclaim.client.topology.planned import PLACEHOLDERS, PlannedProvider
 from treeclaim.model.names import aggregate_uuid, normalised_uuid, unknown_word
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS
 from treeclaim.model.provider import (
@@ -35,7 +35,7 @@ _INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,18})")
 
 
 def _check_name(name: str) -> str:
-    if any(match[0] in ("{", "}") for match in PLACES.finditer(name)):
+    if any(match[0] in ("{", "}") for match in PLACEHOLDERS.finditer(name)):
         text = "only {n} (or {n:03}) and {parent} are filled in; a brace itself is written twice"
         raise ValueError(text)
     return name
@@ -76,7 +76,7 @@ def _read_uuid(text: str) -> str:
 
 
 def _check_number(value: Any) -> Any:
-    """Refuse texts that YAML, Python and people read as different numbers, such as 010 and 1_000."""
+    """Reject ambiguous numbers, such as 010 and 1_000, which YAML and Python read differently."""
     if isinstance(value, str) and not _DECIMAL.fullmatch(value):
         raise ValueError(f"it must be a number, not {value[:40]!r}")
     return value
@@ -99,7 +99,7 @@ class _Model(BaseModel):
 
 
 class _Consumed(_Model):
-    """Resources that each unit of an inventory consumes (contract page 102, section 2)."""
+    """Consumption of each unit of an inventory (contract page 102, section 2)."""
 
     provider: _Text
     resource_class: _Text
@@ -107,7 +107,7 @@ class _Consumed(_Model):
 
 
 class _Inventory(_Model):
-    """Fields of an inventory; a number alone is its total."""
+    """Fields of an inventory; a plain number is its total."""
 
     total: _Count = 0
     reserved: Annotated[int, _Number, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
@@ -134,7 +134,7 @@ class _Inventory(_Model):
 
 
 class _Members(_Model):
-    """Members of an entry; the entries in `children` are read apart, each alias once."""
+    """Members of an entry; EntryReader reads `children`, each alias once."""
 
     name: Annotated[_Text, AfterValidator(_check_name)]
     uuid: Annotated[_Text, AfterValidator(_read_uuid)] | None = None
@@ -155,33 +155,33 @@ class _Members(_Model):
 
 
 MEMBERS = tuple(_Members.model_fields)
-"""Members that an entry may have."""
+"""Allowed members of an entry."""
 
 
 class EntryReader:
-    """Reads entries, and appends all their faults to the problems."""
+    """Reads entries, and appends their faults to the problems."""
 
     def __init__(self, problems: list[DocumentFault]) -> None:
         self._problems = problems
         self._known: dict[tuple[int, bool], PlannedProvider | None] = {}
 
-    def entries(self, items: Items, *, nested: bool) -> list[PlannedProvider]:
-        """Read a list of entries, without those that have no readable name."""
+    def read_entries(self, items: Items, *, nested: bool) -> list[PlannedProvider]:
+        """Read a list of entries; omit entries without a valid name."""
         entries = []
         for item, line in zip(items, items.lines, strict=True):
-            # An alias of an entry that was read already costs nothing.
+            # Aliases of an entry are the same object, which is read only once.
             key = id(item), nested
             if not isinstance(item, Members):
                 self._report(line, "a mapping is expected, with at least a name")
             elif key not in self._known:
-                self._known[key] = self._entry(item, nested=nested)
+                self._known[key] = self._read_entry(item, nested=nested)
             entries.append(self._known.get(key))
         return [entry for entry in entries if entry is not None]
 
-    def _entry(self, entry: Members, *, nested: bool) -> PlannedProvider | None:
+    def _read_entry(self, entry: Members, *, nested: bool) -> PlannedProvider | None:
         children = None
         if isinstance(entry.get("children"), Items):
-            children = self.entries(entry["children"], nested=True)
+            children = self.read_entries(entry["children"], nested=True)
         members = self._validate(entry)
         if members is None:
             return None
@@ -190,7 +190,7 @@ class EntryReader:
             self._report(entry.lines["parent"], text)
         if members.count > 1 and members.uuid is not None:
             self._report(entry.lines["uuid"], "one uuid cannot be given to several providers")
-        values = self._values(entry, members)
+        values = self._read_values(entry, members)
         if members.mig is not None:
             values[INVENTORIES.name] = {
                 **members.mig.slices(),
@@ -218,28 +218,28 @@ class EntryReader:
         )
 
     def _validate(self, entry: Members) -> _Members | None:
-        """Validate an entry; report its faults, and leave out the members that have one."""
+        """Validate an entry; report and omit its faulty members."""
         try:
             return _Members.model_validate(entry)
         except ValidationError as error:
             faults = error.errors(include_url=False)
         self._problems.extend(_make_fault(fault, entry) for fault in faults)
-        wrong = {fault["loc"][0] for fault in faults}
-        readable = {name: value for name, value in entry.items() if name not in wrong}
-        return None if "name" in wrong else _Members.model_validate(readable)
+        faulty = {fault["loc"][0] for fault in faults}
+        valid = {name: value for name, value in entry.items() if name not in faulty}
+        return None if "name" in faulty else _Members.model_validate(valid)
 
-    def _values(self, entry: Members, members: _Members) -> dict[str, Any]:
-        """Return the values of the parts in the file; report names that are listed twice."""
+    def _read_values(self, entry: Members, members: _Members) -> dict[str, Any]:
+        """Return the values of the parts in the file; report repeated names."""
         values = members.model_dump(include={part.name for part in PARTS}, exclude_unset=True)
         for part in (TRAITS.name, AGGREGATES.name):
             if part in values:
-                first: dict[str, int] = {}
+                first_lines: dict[str, int] = {}
                 for name, line in zip(values[part], entry[part].lines, strict=True):
-                    if name in first:
-                        text = f"{name!r} is given twice; line {first[name]} has it too"
+                    if name in first_lines:
+                        text = f"{name!r} is given twice; line {first_lines[name]} has it too"
                         self._report(line, text)
-                    first.setdefault(name, line)
-                values[part] = frozenset(first)
+                    first_lines.setdefault(name, line)
+                values[part] = frozenset(first_lines)
         if AGGREGATES.name in values:
             values[AGGREGATES.name] = frozenset(map(aggregate_uuid, values[AGGREGATES.name]))
         return values
@@ -249,7 +249,7 @@ class EntryReader:
 
 
 def _make_fault(fault: Mapping[str, Any], entry: Members) -> DocumentFault:
-    """Return a fault that pydantic found in an entry as one with a line."""
+    """Convert a fault of pydantic; find the line of its deepest member."""
     path = [step for step in fault["loc"] if step != "[key]"]
     line, place = entry.line, entry
     for step in path:

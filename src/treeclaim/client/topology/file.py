@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a whole file: its providers, and all its faults."""
+"""Reads a topology file: its providers, and all its faults."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,11 +10,11 @@ from treeclaim.client.topology.document import DocumentFault, Items, Members, re
 from treeclaim.client.topology.planned import PlannedProvider
 
 MOST_PROVIDERS = 200_000
-"""Most providers of a file. The largest known clouds have some 100,000; neither a count with too
-many digits nor aliases of aliases may fill the memory."""
+"""Most providers of a file; the largest known clouds have some 100,000. The limit keeps a wrong count, or aliases of
+aliases, from filling the memory."""
 
 _LONGEST_NAME = 200
-"""Characters of a provider's name (contract page 20)."""
+"""Most characters of a provider's name (contract page 20)."""
 
 STANDARD_INPUT = "-"
 
@@ -25,8 +25,8 @@ class Topology:
 
     Attributes:
         source: Name of the file.
-        problems: Its faults; such a topology is never written, but an endpoint may find more faults in it.
-        providers: Parents before the children that are written below them.
+        problems: Faults; a topology with faults is never written.
+        providers: Providers, parents before the children that are nested in them.
     """
 
     source: str
@@ -35,11 +35,11 @@ class Topology:
 
 
 class TopologyError(Exception):
-    """A file cannot be used.
+    """A file is invalid.
 
     Attributes:
-        problems: All faults, by line.
-        lines: The faults in words, with the place of each.
+        problems: All faults, sorted by line.
+        lines: Texts of the faults, each with its place.
     """
 
     def __init__(self, source: str, problems: Iterable[DocumentFault]) -> None:
@@ -65,13 +65,8 @@ def read_topology(path: Path) -> Topology:
 
 
 def parse_topology(text: str, source: str) -> Topology:
-    """Read the text of a file.
-
-    Args:
-        text: In YAML.
-        source: Name of the file in messages.
-    """
-    # pydantic is slow to import, and a help needs none.
+    """Parse the text of a file; `source` is its name in messages."""
+    # pydantic is slow to import; a help does not need it.
     from treeclaim.client.topology.entries import EntryReader  # noqa: PLC0415
 
     problems: list[DocumentFault] = []
@@ -84,7 +79,7 @@ def parse_topology(text: str, source: str) -> Topology:
             if name != "providers"
         )
         if isinstance(document["providers"], Items):
-            entries = EntryReader(problems).entries(document["providers"], nested=False)
+            entries = EntryReader(problems).read_entries(document["providers"], nested=False)
         else:
             text = "providers must be a list of providers"
             problems.append(DocumentFault(document.lines["providers"], text))
@@ -120,7 +115,7 @@ def _check_unique(planned: Sequence[PlannedProvider], problems: list[DocumentFau
             first = lines.setdefault(text, 0)
             if not first:
                 lines[text] = provider.line
-            elif kind == "name" or provider.has_own_uuid:
+            elif kind == "name" or provider.has_explicit_uuid:
                 where = f"that of line {first} too" if first != provider.line else "repeated"
                 problem = f"{kind} {text!r} is {where}: it can stand for one only"
                 problems.append(DocumentFault(provider.line, problem))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of MIG profiles by card, for topology files: from NVIDIA's public tables of placements.
+"""MIG profiles by card for topology files, from NVIDIA's public tables of placements.
 
-A card has slices of memory, the first of which also have slices of compute. A profile may begin only at
-some slices, and covers a number of memory slices, the first of which also count for compute. Each slice is an
-inventory of the card, of a class of its own. Each position is a provider below the card that consumes exactly
-the slices that it covers. A profile with media extensions (`+me`) also consumes those of the card, which it has once.
+A card has memory slices; the first of them are compute slices, too. A profile begins at one of its allowed slices. It
+covers a number of memory slices, of which the first also count as compute slices. Each slice is an inventory of the
+card with its own resource class. Each position of a profile is a provider below the card that consumes exactly the
+covered slices. A profile with media extensions (`+me`) also consumes the card's single unit of them.
 """
 
 import re
@@ -17,16 +17,16 @@ MEDIA = "CUSTOM_MIG_MEDIA_EXTENSIONS"
 
 
 Profiles = Mapping[str, tuple[int, int, Sequence[int]]]
-"""Profiles by the vendor's names: compute slices, memory slices, and possible first slices."""
+"""Compute slices, memory slices, and allowed first slices by NVIDIA's name of the profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card that can be divided.
+    """A card that can be partitioned.
 
     Attributes:
-        compute, memory: How many slices it has.
-        profiles: The kinds of partitions.
+        compute, memory: Numbers of slices.
+        profiles: Allowed partitions.
     """
 
     compute: int
@@ -34,13 +34,13 @@ class Card:
     profiles: Profiles
 
     def slices(self) -> Mapping[str, Any]:
-        """Return the inventories of the card itself, as a file has them."""
+        """Return the inventories of the card in the form of a file."""
         counts = ((COMPUTE, self.compute), (MEMORY, self.memory))
         slices = {f"{name}_{n}": {"total": 1} for name, count in counts for n in range(count)}
         return {**slices, MEDIA: {"total": 1}}
 
     def positions(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the providers below the card: the end of a name, and inventories."""
+        """Yield the name suffix and the inventories of each provider below the card."""
         for profile, (compute, memory, begins) in self.profiles.items():
             resource_class = f"CUSTOM_MIG_{re.sub('[.+]', '_', profile.upper())}"
             for begin in begins:
@@ -60,14 +60,7 @@ class Card:
 
 
 def _make_card(eighth: int, quarter: int, half: int, total: int) -> Card:
-    """Return a card of seven slices of compute and eight of memory.
-
-    Args:
-        eighth: GB in the name of a profile with one slice of memory.
-        quarter: GB for two slices.
-        half: GB for four slices.
-        total: GB for all slices.
-    """
+    """Return a card of seven compute and eight memory slices; the arguments are the GB in profile names."""
     return Card(
         7,
         8,
@@ -101,4 +94,4 @@ CARDS: Mapping[str, Card] = {
         },
     ),
 }
-"""Cards by the name that files use for them."""
+"""Cards by their name in files."""

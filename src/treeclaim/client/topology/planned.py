@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as files describe them; in the names of entries, places such as `{n}` and `{parent}` are filled in."""
+"""Providers of a topology file, and entries with placeholders such as `{n}` and `{parent}` in names."""
 
 import re
 import uuid
@@ -12,29 +12,29 @@ from treeclaim.client.topology.document import Items, Members
 from treeclaim.model.names import NAMESPACE
 from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
 
-PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
-"""Places, doubled braces, and single ones, which are faults."""
+PLACEHOLDERS = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
+"""Placeholders, doubled braces, and single braces, which are faults."""
 
 
 def escape_braces(name: str) -> str:
-    """Return a name in the form of an entry, in which braces are doubled."""
+    """Return a name in the form of an entry, with doubled braces."""
     return name.replace("{", "{{").replace("}", "}}")
 
 
-def fill_places(name: str, number: int, parent: str) -> str:
-    """Return a name with its places filled in."""
+def fill_placeholders(name: str, number: int, parent: str) -> str:
+    """Return a name with its placeholders replaced."""
 
-    def text(match: re.Match[str]) -> str:
-        place = match[0]
-        if place in ("{{", "}}"):
-            return place[0]
-        return parent if place == "{parent}" else str(number).zfill(int(match[1] or 0))
+    def replacement(match: re.Match[str]) -> str:
+        placeholder = match[0]
+        if placeholder in ("{{", "}}"):
+            return placeholder[0]
+        return parent if placeholder == "{parent}" else str(number).zfill(int(match[1] or 0))
 
-    return PLACES.sub(text, name)
+    return PLACEHOLDERS.sub(replacement, name)
 
 
 def rename_consumed(values: Values, rename: Callable[[str], str]) -> Values:
-    """Return the values of an entry with other names of the providers from which its inventories consume."""
+    """Return the values of an entry with renamed providers in `consumes`."""
     stock = INVENTORIES.or_empty(values)
     if not any(fields.get("consumes") for fields in stock.values()):
         return values
@@ -56,16 +56,16 @@ def _rename_entries(
 
 @dataclass(frozen=True, slots=True)
 class PlannedProvider:
-    """A provider as a file describes it, or an entry that stands for many.
+    """A provider of a file, or an entry for many providers.
 
     Attributes:
-        name: Unique; in an entry with its places.
-        entry: What the file says, with the line of each member.
-        uuid: Given, or made from the name; empty in an entry that gives none.
+        name: Unique name; in an entry, with placeholders.
+        entry: Members of the entry with their lines.
+        uuid: UUID of the file, or made from the name; empty in an entry without a uuid.
         parent: Name or uuid of the parent; None for a root.
-        values: Values of the parts that the file does not omit.
-        children: Entries of the providers below it; None if the file omits them.
-        count: The number of providers for which the entry stands.
+        values: Values of the parts in the file.
+        children: Entries of the children; None if the file omits them.
+        count: Number of providers of the entry.
     """
 
     name: str
@@ -82,17 +82,17 @@ class PlannedProvider:
         return self.entry.line
 
     @property
-    def has_own_uuid(self) -> bool:
-        """Whether the file gives the uuid."""
+    def has_explicit_uuid(self) -> bool:
+        """Whether the file has the uuid."""
         return self.entry.get("uuid") is not None
 
     @property
     def parent_line(self) -> int:
-        """The line that gives the parent; 0 where the file omits it."""
+        """The line of the parent; 0 if the file omits it."""
         return self.entry.lines.get("parent", self.line if self.parent else 0)
 
     def line_of(self, part: str, name: str) -> int:
-        """Return the line of a name in a part; that of the entry for a class of a card."""
+        """Return the line of a name in a part; the line of the entry for classes of a card."""
         listed = self.entry.get(part)
         if isinstance(listed, Members):
             return listed.lines.get(name, self.line)
@@ -100,24 +100,20 @@ class PlannedProvider:
 
     @property
     def parts(self) -> list[ProviderPart[Any]]:
-        """Return the parts that the file does not omit."""
+        """Return the parts in the file."""
         return [part for part in PARTS if part.name in self.values]
 
     def expand(self, parent: str | None = None) -> Iterator["PlannedProvider"]:
-        """Yield the providers of the entry, each before its children.
-
-        Args:
-            parent: Name of the provider below which the entry is written; None for none.
-        """
+        """Yield the providers of the entry, which is nested in `parent`, each before its children."""
         for number in range(1, self.count + 1):
-            fill_in = partial(fill_places, number=number, parent=parent or "")
-            name = fill_in(self.name)
+            fill = partial(fill_placeholders, number=number, parent=parent or "")
+            name = fill(self.name)
             yield replace(
                 self,
                 name=name,
                 uuid=self.uuid or str(uuid.uuid5(NAMESPACE, name)),
                 parent=parent or self.parent,
-                values=rename_consumed(self.values, fill_in),
+                values=rename_consumed(self.values, fill),
             )
             for child in self.children or ():
                 yield from child.expand(name)
