@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.service import client_of, services_on
+from treeclaim.model.errors import PolicyFileError
 
 SECRET = "/usr/lib/python3/secret.py, line 7, in treeclaim.store"
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
@@ -34,6 +35,16 @@ def fail_in_a_handler(services, client, monkeypatch):
     return client.get("/allocations/6f0c1c7e-8b3f-4b8e-8a55-0d9a1f3a2f11")
 
 
+def fail_with_internal_error(services, client, monkeypatch):
+    """Fail with an error of the model that has no response of its own."""
+
+    def fail_internally(*_arguments, **_options):
+        raise PolicyFileError(SECRET)
+
+    monkeypatch.setattr(services.store, "read", fail_internally)
+    return client.get("/allocations/6f0c1c7e-8b3f-4b8e-8a55-0d9a1f3a2f11")
+
+
 def fail_in_a_child(_services, client, monkeypatch):
     """Fail in a child that explains."""
     monkeypatch.setattr("treeclaim.replica.questions.explain_request", fail)
@@ -46,11 +57,14 @@ def fail_in_a_plan(_services, client, monkeypatch):
     return client.post("/treeclaim/survival", json={"domains": "tree"})
 
 
-@pytest.mark.parametrize("fail_there", [fail_in_a_handler, fail_in_a_child, fail_in_a_plan])
-def test_traceback_is_logged_and_not_sent(service, monkeypatch, caplog, fail_there):
+@pytest.mark.parametrize(
+    "cause_failure",
+    [fail_in_a_handler, fail_with_internal_error, fail_in_a_child, fail_in_a_plan],
+)
+def test_traceback_is_logged_and_not_sent(service, monkeypatch, caplog, cause_failure):
     services, client = service
     with caplog.at_level(logging.ERROR):
-        response = fail_there(services, client, monkeypatch)
+        response = cause_failure(services, client, monkeypatch)
     assert response.status_code == 500
     (error,) = response.json()["errors"]
     assert not re.search(r"Traceback|\.py|line \d|treeclaim\.|Error:|/usr", response.text)

@@ -78,22 +78,12 @@ class Pipeline:
                 refusal = make_batch_error(error.problems, call.version, self._services.replica)
             else:
                 refusal = operation.refuse(error, call.arguments)
+            if refusal.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+                refusal = _log_failure(request)
             refusal = add_details(refusal, error, version, self._services.replica)
             _write_error(refusal, version, request, response)
         except Exception:  # noqa: BLE001 - the client gets an answer after any error
-            request_id = read_request_id(request.env)
-            ids = {
-                "request_id": request_id,
-                "global_request_id": request.env.get(GLOBAL_REQUEST_ID),
-            }
-            context = {**make_log_fields(request.env), **ids}
-            _LOG.exception("Unexpected failure", extra={"context": context})
-            # The text of the error may contain a traceback, a path or a statement.
-            unexpected = ApiError(
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                f"Unexpected API Error. The log of the service describes it, with the id {request_id}.",
-            )
-            _write_error(unexpected, version, request, response)
+            _write_error(_log_failure(request), version, request, response)
 
     def _prepare_call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
         """Pass a request through the stages before its handler."""
@@ -124,6 +114,19 @@ class Pipeline:
         elif operation.policy is not None:
             call.require_allowed(operation.policy)
         return operation, call
+
+
+def _log_failure(request: falcon.Request) -> ApiError:
+    """Log the current exception; return a 500 without its text, which may contain a traceback, a path or a statement."""
+    request_id = read_request_id(request.env)
+    ids = {"request_id": request_id, "global_request_id": request.env.get(GLOBAL_REQUEST_ID)}
+    _LOG.exception(
+        "Unexpected failure", extra={"context": {**make_log_fields(request.env), **ids}}
+    )
+    return ApiError(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        f"Unexpected API Error. The log of the service describes it, with the id {request_id}.",
+    )
 
 
 def _read_project(request: falcon.Request) -> str | None:

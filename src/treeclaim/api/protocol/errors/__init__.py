@@ -173,8 +173,15 @@ def to_api_error(
     status: HTTPStatus | None = None,
     code: str | None = None,
 ) -> ApiError:
-    """Convert an error of the model to a response; the arguments override its text and `ERROR_RULES`."""
-    rule = next(ERROR_RULES[kind] for kind in type(error).__mro__ if kind in ERROR_RULES)
+    """Convert an error of the model to a response; the arguments override its text and `ERROR_RULES`.
+
+    An internal error without a rule becomes a 500, which does not show its text.
+    """
+    kinds = (kind for kind in type(error).__mro__ if kind in ERROR_RULES)
+    kind = next(kinds, None)
+    if kind is None:
+        return ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "Unexpected API Error.")
+    rule = ERROR_RULES[kind]
     headers = {}
     if isinstance(error, model.StoreUnavailableError | model.RequestGivenUpError):
         headers["Retry-After"] = RETRY_AFTER
