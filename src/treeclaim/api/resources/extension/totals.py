@@ -43,7 +43,7 @@ class TotalsQuery(lists.SelectionQuery):
 
 
 class TotalsBody(QuestionBody):
-    """Assumptions of sums."""
+    """A body that must have assumptions."""
 
     given: Assumptions
 
@@ -65,41 +65,44 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
         after = str(query.read_id_marker(query.by))
     mix = None
     if query.mix is not None:
-        where = "Invalid query string parameters: 'mix'"
-        mix = MixReader(call, call.deadline.check).require(query.mix, where)
+        place = "Invalid query string parameters: 'mix'"
+        mix = MixReader(call, call.deadline.check).require(query.mix, place)
 
-    def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-        cursor, groups = write_cursor(next(parts)), None
+    def sum_up(forest: Forest, reads: Iterator[Any], budget: Budget) -> PendingAnswer:
+        cursor = write_cursor(next(reads))
         rows = select_by_conditions(forest, query.conditions)
         require_known_classes(forest, query.resource_class)
         held = include_consumption(forest, forest.held.everywhere or {})
         amounts = InventoryAmounts(forest, rows, held, query.resource_class or None)
         body: dict[str, Any] = {"totals": amounts.totals()}
+        page = None
         if query.by is not None:
-            groups = groups_of(forest, rows, query.by, after=after, limit=query.limit)
-            body["parts"] = amounts.totals_by_group(groups, budget)
+            page = groups_of(forest, rows, query.by, after=after, limit=query.limit)
+            body["parts"] = amounts.totals_by_group(page, budget)
         if mix is not None:
-            stranded = _find_stranded(forest, mix, rows, groups, budget)
-            sums = [*(part["totals"] for part in body.get("parts", ())), body["totals"]]
-            for number, totals in enumerate(sums):
+            stranded = _find_stranded(forest, mix, rows, page, budget)
+            totals_by_group = [part["totals"] for part in body.get("parts", ())]
+            for number, totals in enumerate([*totals_by_group, body["totals"]]):
                 for name in totals.keys() & stranded.keys():
                     totals[name]["stranded"] = stranded[name][number]
-        links = lists.make_links(call, query.by or "", groups and groups.next_after)
+        next_after = None if page is None else page.next_after
+        links = lists.make_links(call, query.by or "", next_after)
         yield orjson.dumps(body | {"cursor": cursor, "links": links})
 
-    return Question(work, holds=HoldsQuery(everywhere=True))
+    return Question(sum_up, holds=HoldsQuery(everywhere=True))
 
 
 def _find_stranded(
-    forest: Forest, mix: Mix, rows: Rows, groups: GroupPage | None, budget: Budget
+    forest: Forest, mix: Mix, rows: Rows, page: GroupPage | None, budget: Budget
 ) -> dict[str, list[int]]:
     """Return the free amounts by class that a mix cannot use: for each group, and finally for all rows."""
-    count = 0 if groups is None else len(groups.labels)
-    group, members = np.full(len(rows), count), rows
-    if groups is not None:
-        group = np.concatenate([groups.group, group])
-        members = np.concatenate([rows[groups.at], rows])
-    return stranded_by_group(forest, mix, group, members, count=count + 1, budget=budget)
+    page_groups = 0 if page is None else len(page.labels)
+    # The last group contains all rows.
+    groups, members = np.full(len(rows), page_groups), rows
+    if page is not None:
+        groups = np.concatenate([page.group, groups])
+        members = np.concatenate([rows[page.at], rows])
+    return stranded_by_group(forest, mix, groups, members, count=page_groups + 1, budget=budget)
 
 
 @operation(
