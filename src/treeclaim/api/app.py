@@ -134,8 +134,8 @@ def _wrap_in_layers(
     options = configuration.options.api
     if options.auth_strategy == "noauth2":
         _LOG.warning(
-            "[api]/auth_strategy is noauth2: every caller is believed to be who they say "
-            "they are. It is for tests and for use on one machine."
+            "[api]/auth_strategy is noauth2: the service trusts the identity in each token "
+            "without verification. Use it only for tests and on a single machine."
         )
         application = NoAuthentication(application)
     elif options.auth_strategy == "http_basic":

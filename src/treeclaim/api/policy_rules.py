@@ -11,8 +11,8 @@ from treeclaim.api.routes import OPERATIONS
 
 _DEPRECATED_SINCE = "2023.1"
 _REASON = (
-    "The service role has been introduced for calls between services; the admin role alone "
-    "stays valid unless [oslo_policy]/enforce_new_defaults is set."
+    "Calls between services have the service role. The admin role alone remains valid unless "
+    "[oslo_policy]/enforce_new_defaults is set."
 )
 
 ADMIN_OR_SERVICE = "rule:admin_or_service_api"
@@ -88,7 +88,7 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 
 _MEMBER_RULES = {
     "treeclaim:holds:draw": (
-        "Ask for, or draw from, what holds keep: from_holds of a question or a write.",
+        "Search with the amounts of holds as free, or draw from holds: the member from_holds.",
         (
             ("GET", "/allocation_candidates"),
             ("GET", "/allocation_candidates/explain"),

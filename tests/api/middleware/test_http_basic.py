@@ -91,7 +91,7 @@ def test_last_good_users_stay_while_the_file_is_broken(http, users, kind, caplog
         for _ in range(3):
             assert http.get(READ, headers=headers).status_code == 200
             assert http.get(READ, headers=basic("bob:other")).status_code == 401
-    warnings = [record for record in caplog.records if "last good users" in record.getMessage()]
+    warnings = [record for record in caplog.records if "last valid users" in record.getMessage()]
     assert len(warnings) == 1
     assert reason in warnings[0].getMessage()
     users.write_text(line("bob", "other"))

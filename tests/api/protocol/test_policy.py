@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy rules while the operator's files change, break and come back."""
+"""Policy rules while the operator's files change, become invalid and are repaired."""
 
 import os
 import time
@@ -18,7 +18,7 @@ LIST = "placement:resource_providers:list"
 
 @pytest.fixture
 def path(tmp_path):
-    """Where the policy file is."""
+    """The path of the policy file."""
     return tmp_path / "policy.yaml"
 
 
@@ -30,24 +30,24 @@ def write(path, text):
 
 
 def serve(path, **overrides):
-    """A service that follows the file."""
+    """Return a service that reads the file."""
     names = {"oslo_policy.policy_file": path, "oslo_policy.policy_dirs": path.parent / "policy.d"}
     return make_application(path.parent, **(names | overrides))
 
 
 def status(application, path="/resource_providers", roles="nobody", **headers):
-    """The status that a caller with some roles gets."""
+    """Return the status of a response to a caller with roles."""
     return send(application, "GET", path, http_x_roles=roles, **headers).status
 
 
 def logged(caplog, words):
-    """Return the messages of the log that have some words."""
+    """Return the log messages with a phrase."""
     messages = (record.getMessage() for record in caplog.records)
     return [message for message in messages if words in message]
 
 
 def test_changed_policy_file_applies_to_earlier_callers(path):
-    """Results of old rules are forgotten with these rules."""
+    """Cached decisions by the old rules are discarded."""
     application = serve(path)
     assert status(application) == 403
     write(path, f'"{LIST}": "@"\n')
@@ -80,28 +80,28 @@ BROKEN = {
     "only a text": "text\n",
     "a number": f'\n"{LIST}": 5\n',
     "no form": f'"{LIST}": "project_id:%(project_id"\n',
-    "a circle": f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n',
+    "a cycle": f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n',
     "no UTF-8": "\xff\xfe\0",
 }
 DOUBTFUL = {
-    "a slip of the pen": f'"{LIST}": "role:admin andd role:x"\n',
+    "a misspelt operator": f'"{LIST}": "role:admin andd role:x"\n',
     "an open bracket": f'"{LIST}": "(role:admin"\n',
     "no kind": f'"{LIST}": "admin"\n',
     "no kind beside never": f'"{LIST}": "! or admin"\n',
     "a rule with parts": f'"{LIST}":\n  x: y\n',
-    "a rule that there is not": f'\n\n"{LIST}": "not rule:nobody_knows"\n',
+    "an undefined rule": f'\n\n"{LIST}": "not rule:nobody_knows"\n',
 }
 
 
 def write_bytes(path, text):
-    """Write a file that may be no text."""
+    """Write a file that may not be UTF-8."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_broken_file_is_named_and_refused_at_start(path, kind):
     write_bytes(path, BROKEN[kind])
-    with pytest.raises(PolicyFileError, match="circle" if kind == "a circle" else str(path)):
+    with pytest.raises(PolicyFileError, match="cycle" if kind == "a cycle" else str(path)):
         serve(path)
 
 
@@ -119,7 +119,7 @@ def test_doubtful_rule_is_reported_at_start(path, kind, caplog):
 
 
 @pytest.mark.parametrize("kind", BROKEN | DOUBTFUL)
-def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
+def test_last_valid_rules_apply_while_a_file_is_broken(path, kind, caplog):
     write(path, f'"{LIST}": "role:good"\n')
     application = serve(path)
     assert status(application, roles="good") == 200
@@ -128,14 +128,14 @@ def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
     for _ in range(5):
         assert status(application, roles="good") == 200
         assert status(application, roles="admin") == 403
-    assert len(logged(caplog, "last good rules")) == 1, "once, not with each look"
+    assert len(logged(caplog, "last valid rules")) == 1, "once, not with each check"
     write(path, f'"{LIST}": "role:better"\n')
     assert status(application, roles="good") == 403
     assert status(application, roles="better") == 200
 
 
 def test_broken_folder_file_blocks_changes_of_all_files(path):
-    """All files together are one state: half of a change is never in force."""
+    """All files together are one state: half of a change never applies."""
     write(path, f'"{LIST}": "role:good"\n')
     application = serve(path)
     folder = path.parent / "policy.d"
@@ -149,8 +149,8 @@ def test_broken_folder_file_blocks_changes_of_all_files(path):
 def test_unused_rule_is_reported(path, caplog):
     write(path, '"own": "role:x"\n"placement:usages": "rule:own"\n"placement:usage": "!"\n')
     serve(path)
-    (message,) = logged(caplog, "Without effect")
-    assert message.endswith(" placement:usage")
+    (message,) = logged(caplog, "No operation uses")
+    assert " placement:usage " in message
 
 
 def test_credentials_have_the_keys_of_oslo_context():

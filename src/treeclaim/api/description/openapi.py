@@ -95,10 +95,10 @@ class SchemaNames:
 
 
 _VERSION_HELP = (
-    f"This description holds for `placement {MAXIMUM}`. A request without this header, or with one "
-    f"that names no version of `placement`, is answered as {MINIMUM} describes it: operations that "
-    "are newer are not found, newer members and parameters are refused, and answers have fewer "
-    "members. A version that cannot be read is answered by 400, one that is not served by 406."
+    f"This description applies to `placement {MAXIMUM}`. A request without this header, or without "
+    f"a version of `placement` in it, has the version {MINIMUM}: newer operations are not found, "
+    "newer members and parameters are rejected, and responses have fewer members. An invalid "
+    "version is a 400, an unsupported version a 406."
 )
 
 

@@ -20,23 +20,22 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.model.microversions import MAXIMUM
 
 _MEANINGS = {
-    HTTPStatus.BAD_REQUEST: "Path, query, header or body do not have the described form, or name "
-    "something that does not exist. Operations that have parameters refuse those that are not "
-    "described.",
-    HTTPStatus.UNAUTHORIZED: "There is no valid token in the header X-Auth-Token.",
-    HTTPStatus.FORBIDDEN: "The policy does not allow it.",
-    HTTPStatus.NOT_FOUND: "What the path names does not exist, or does not exist at the "
-    "microversion that was asked for.",
-    HTTPStatus.METHOD_NOT_ALLOWED: "The method does not exist at the microversion asked for.",
-    HTTPStatus.NOT_ACCEPTABLE: "The microversion that was asked for is not served, or the header "
-    "Accept admits no JSON.",
-    HTTPStatus.CONFLICT: "It contradicts what is stored, or what others change at the same time.",
-    HTTPStatus.GONE: "What is asked for is not known any more; begin again.",
+    HTTPStatus.BAD_REQUEST: "The path, query, a header or the body is invalid, or names an entity "
+    "that does not exist. Operations with parameters reject unknown parameters.",
+    HTTPStatus.UNAUTHORIZED: "The header X-Auth-Token has no valid token.",
+    HTTPStatus.FORBIDDEN: "The policy forbids the operation.",
+    HTTPStatus.NOT_FOUND: "The entity of the path does not exist, or the operation does not exist "
+    "at the requested microversion.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "The method does not exist at the requested microversion.",
+    HTTPStatus.NOT_ACCEPTABLE: "The requested microversion is not supported, or the header Accept "
+    "does not accept JSON.",
+    HTTPStatus.CONFLICT: "The request conflicts with the stored state, or with a concurrent change.",
+    HTTPStatus.GONE: "The changes since the cursor are no longer stored; list the providers again.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too long.",
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not declared as application/json.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The media type of the body is not application/json.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "An unexpected failure.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The database is down, or too much is asked at once. The "
-    "header Retry-After, if there is one, has the seconds after which to try again.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database is unavailable, or the service is overloaded. "
+    "The header Retry-After, if present, is the number of seconds to wait before a retry.",
 }
 
 _HEADERS: dict[str, Any] = {
@@ -47,8 +46,8 @@ _HEADERS: dict[str, Any] = {
 }
 
 _EVENT_STREAM_HELP = (
-    ". With `Accept: text/event-stream` the answer does not end: it has server-sent events, whose `data` "
-    "is such a document and whose `id` is its cursor. Who connects again sends that in `Last-Event-ID`."
+    ". With `Accept: text/event-stream` the response is a stream of server-sent events. The `data` of an event is "
+    "such a document, and its `id` is the cursor, which a client sends in `Last-Event-ID` when it reconnects."
 )
 
 _MOST_ERRORS = 100
@@ -87,7 +86,7 @@ SEGMENT: Schema = text("[^/]+")
 _ANY_KEY = ".*"
 
 _SUFFIX_HELP = (
-    "With a suffix, as in `{name}_COMPUTE`, it is of a request group of its own; a suffix is up to "
+    "With a suffix, as in `{name}_COMPUTE`, it belongs to the request group of this suffix: up to "
     "64 letters, digits, dashes and underscores."
 )
 """The description of a parameter of a request group."""

@@ -169,7 +169,7 @@ class _SharedTokens:
         try:
             self._cache.set(token, data)
         except Exception as error:  # noqa: BLE001 - this process has the token
-            _LOG.warning("A token could not be kept in memcached: %s", error)
+            _LOG.warning("A token could not be written to memcached: %s", error)
 
 
 def find_option_fault(configuration: cfg.ConfigOpts) -> str | None:
@@ -203,7 +203,7 @@ def find_server_faults(configuration: cfg.ConfigOpts) -> Iterator[str]:
                 cache.initialize({})
                 cache.set(token, value)
                 if cache.get(token) != value:
-                    yield f"{server} does not answer, or does not keep what is stored"
+                    yield f"{server} does not respond, or does not return the stored value"
             except Exception as error:  # noqa: BLE001 - as above
                 yield f"{server}: no value could be stored: {error}"
 

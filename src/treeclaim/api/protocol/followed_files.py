@@ -68,9 +68,9 @@ class FollowedFiles(Generic[_Contents]):
             try:
                 self._contents = self._read()
             except self._fault as error:
-                _LOG.error("The last good %s stay in force: %s", self._contents_name, error)
+                _LOG.error("The last valid %s still apply: %s", self._contents_name, error)
             else:
-                _LOG.info("The changed %s are in force.", self._contents_name)
+                _LOG.info("The changed %s apply now.", self._contents_name)
 
     def _read_state(self) -> list[tuple[str, int, int, int]]:
         """Return a value that changes when a file appears, changes or disappears."""

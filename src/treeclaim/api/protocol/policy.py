@@ -66,7 +66,7 @@ class Policy:
         for doubt in doubts:
             _LOG.warning("In the policy files: %s", doubt)
         for name in unknown:
-            _LOG.warning("Without effect in the policy files: no operation has the rule %s", name)
+            _LOG.warning("No operation uses the rule %s of the policy files", name)
         return _make_decider(enforcer)
 
 
@@ -101,7 +101,7 @@ def load_rules(
             enforcer.load_rules()
         enforcer.check_rules(raise_on_violation=True)
     except oslo_policy.InvalidDefinitionError as error:
-        raise PolicyFileError(f"rules refer to each other in a circle: {error}") from error
+        raise PolicyFileError(f"the references between rules form a cycle: {error}") from error
     except (OSError, ValueError, TypeError) as error:
         raise PolicyFileError(str(error)) from error
     enforcer.use_conf = False
@@ -142,7 +142,7 @@ def _require_rules(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise PolicyFileError(f"{path}: {' '.join(str(error).split())}") from error
     if not isinstance(rules, dict):
-        raise PolicyFileError(f"{path}: rules are written as 'name': 'rule'")
+        raise PolicyFileError(f"{path}: expected rules in the form 'name': 'rule'")
     for name, rule in rules.items():
         try:
             with _silence_parser():
@@ -150,7 +150,7 @@ def _require_rules(path: Path) -> None:
             # Each request formats the text of a check with its values, such as `%(project_id)s`.
             str(check) % defaultdict(str)
         except (TypeError, ValueError, AttributeError) as error:
-            message = f"{path}: {name}: {rule!r} cannot be understood as a rule"
+            message = f"{path}: {name}: {rule!r} is not a valid rule"
             raise PolicyFileError(message) from error
 
 
@@ -160,13 +160,13 @@ def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> tuple[lis
     for name, rule in enforcer.file_rules.items():
         check = str(rule.check)
         if len(_NEVER.findall(check)) > len(_NEVER.findall(str(rule.check_str))):
-            doubtful[name] = f"{name} cannot be understood as a rule, and allows nobody"
+            doubtful[name] = f"{name} is not a valid rule, and denies every request"
         for reference in _REFERENCE.findall(check):
             references.add(reference)
             # A defined default rule replaces every undefined rule.
             if not {reference, default_rule} & enforcer.rules.keys():
                 doubtful[name] = (
-                    f"{name} refers to rule:{reference}, which is not defined, and so is false"
+                    f"{name} refers to rule:{reference}, which is undefined and evaluates to false"
                 )
     unknown = enforcer.file_rules.keys() - enforcer.registered_rules.keys() - references
     return list(doubtful.values()), sorted(unknown)

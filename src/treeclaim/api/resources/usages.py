@@ -33,7 +33,7 @@ _ALL_TYPES = "all"
     shows={"resource_provider_generation": int, "usages": AMOUNTS},
 )
 def show_provider_usages(call: Call) -> Answer:
-    """Show how much of each inventory of a resource provider is used (section 1)."""
+    """Show the used amounts of a resource provider (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         return {
@@ -50,7 +50,7 @@ def show_provider_usages(call: Call) -> Answer:
     query=QUERY,
 )
 def list_usages(call: Call) -> Answer:
-    """Sum up what the consumers of a project hold (section 2)."""
+    """Sum up the usages of a project (section 2)."""
     query = require_query(QUERY.at(call.version), call.read_query())
     project_id, user_id = query["project_id"], query.get("user_id")
     groups = call.services.store.read(

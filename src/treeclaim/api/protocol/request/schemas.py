@@ -141,7 +141,7 @@ def list_pattern(element: str) -> str:
 
 
 ANY_UUID: Schema = text(UUID_PATTERN) | {
-    "description": "A uuid in any spelling: dashes, braces, `urn:uuid:` and case do not matter."
+    "description": "A UUID in any spelling: dashes, braces, `urn:uuid:` and case do not matter."
 }
 """The format `uuid` of JSON Schema would admit only the spelling with dashes."""
 

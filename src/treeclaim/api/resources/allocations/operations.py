@@ -190,7 +190,7 @@ _REFUSALS = (
     shows=CONSUMER,
 )
 def show_allocations(call: Call) -> Reply:
-    """Show what a consumer holds (section 2)."""
+    """Show the allocations of a consumer (section 2)."""
     uuid, is_extended = call.arguments["consumer_uuid"], call.version.is_extended
 
     def read(
@@ -233,7 +233,7 @@ def _make_consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str
     refusals=_REFUSALS,
 )
 def replace_allocations(call: Call) -> None:
-    """Replace what a consumer holds (section 3)."""
+    """Replace the allocations of a consumer (section 3)."""
     uuid_text = call.arguments["consumer_uuid"]
     consumer_uuid = normalised_uuid(uuid_text)
     if consumer_uuid is None:
@@ -252,7 +252,7 @@ def replace_allocations(call: Call) -> None:
     refusals=_REFUSALS,
 )
 def manage_allocations(call: Call) -> None:
-    """Replace what several consumers hold, all or nothing (section 4)."""
+    """Replace the allocations of several consumers, all or none (section 4)."""
     claims = read_claims(call, call.read_body())
     require_valid_claims(call, claims)
     write_claims(call, claims)
@@ -340,7 +340,7 @@ def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     policy="placement:allocations:delete",
 )
 def delete_allocations(call: Call) -> None:
-    """Remove everything that a consumer holds (section 5)."""
+    """Delete all allocations of a consumer (section 5)."""
     call.services.store.delete_allocations(call.arguments["consumer_uuid"])
 
 
@@ -351,7 +351,7 @@ def delete_allocations(call: Call) -> None:
     refusals=(Refusal("Resource provider '{uuid}' not found: {error}", ProviderNotFoundError),),
 )
 def list_provider_allocations(call: Call) -> Reply:
-    """Show what consumers hold on a resource provider (section 6)."""
+    """List the allocations on a resource provider (section 6)."""
     shares, generation, modified_at = call.services.store.read(
         load_provider_allocations, call.arguments["uuid"]
     )

@@ -196,7 +196,7 @@ def _parse_living(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     dated=False,
 )
 def repair_findings(call: Call, body: RepairsBody) -> Answer:
-    """Repair findings of an audit that need no guess.
+    """Repair findings of an audit.
 
     Repairs after the deadline, or after a failure of the database, are reported as refused.
 

@@ -68,7 +68,7 @@ _WATCHER_PLACE = "place for watchers"
     offers=(JSON, EVENT_STREAM),
 )
 def list_changes(call: Call, query: ChangesQuery) -> Answer:
-    """List what changed since a cursor, or watch what changes."""
+    """List the changes since a cursor, or watch for changes."""
     adopt = call.request.env.get(ADOPT_KEY)
     is_stream = _wants_stream(call, can_stream=adopt is not None)
     text = query.since

@@ -50,7 +50,7 @@ _CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNER | DETAILS
     refusals=(lists.refuse_unknown_class("resource_class"),),
 )
 def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
-    """List consumers in bulk, with everything that they hold."""
+    """List consumers in bulk, with their allocations."""
     consumer_filter = query.to_filter(ConsumerFilter, _CONSUMERS)
     has_requests = query.include is not None
 
@@ -114,7 +114,7 @@ UPDATED: Shape = {"updated": int, "unknown": [str]}
     shows=lists.make_page_shape(_HOLDS, _HOLD),
 )
 def list_holds(call: Call, query: HoldListQuery) -> Answer:
-    """List holds, with what they hold and what is drawn from them."""
+    """List holds, with their allocations and drawn amounts."""
     hold_filter = query.to_filter(HoldFilter, _HOLDS)
     # Read before the snapshot, which therefore has everything up to it.
     cursor = call.services.store.cursor()

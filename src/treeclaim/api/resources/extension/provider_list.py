@@ -90,7 +90,7 @@ _MOST_TURNS = 120
     refusals=(lists.refuse_unknown_class("resources"),),
 )
 def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Answer:
-    """List resource providers in bulk, with everything that belongs to them."""
+    """List resource providers in bulk, with their parts."""
     _require_allowed(call, query)
     _prepare(call, query)
     replica = call.services.replica

@@ -142,7 +142,7 @@ def list_conditions(call: Call) -> Answer:
     forms=ValueForms(path={"key": text(CONDITION_KEY)}),
 )
 def put_condition(call: Call, query: ConditionQuery) -> Answer:
-    """Set a condition of a resource provider, or count what it would affect."""
+    """Set a condition of a resource provider, or count the affected consumers and providers."""
     uuid, services = call.arguments["uuid"], call.services
     body: ConditionBody = read_provider_body(call)
     condition = read_condition(call, call.arguments["key"], body)

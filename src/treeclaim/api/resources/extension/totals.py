@@ -112,7 +112,7 @@ def _find_stranded(
     refusals=(lists.refuse_unknown_class("resource_class"),),
 )
 def show_totals(call: Call, query: TotalsQuery) -> Answer:
-    """Sum up inventories, and what is used and free of them."""
+    """Sum up inventories, with their used and free amounts."""
     question = question_under(NO_ASSUMPTIONS, _read_question(call, query))
     return call.services.replica.answer(question, start_search(call))
 
@@ -126,7 +126,7 @@ def show_totals(call: Call, query: TotalsQuery) -> Answer:
     refusals=(lists.refuse_unknown_class("resource_class"),),
 )
 def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Answer:
-    """Sum up inventories, and what would be used and free of them."""
+    """Sum up inventories under assumptions, with their used and free amounts."""
     question, arrival = _read_question(call, query), start_search(call)
     assumptions = read_assumptions(call, body, QueryParser(call, arrival, body.placed_queries))
     question = question_under(assumptions, question)

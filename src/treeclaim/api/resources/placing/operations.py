@@ -164,7 +164,7 @@ _SHARE_OF_TIME = 0.8
     only_reads=True,
 )
 def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
-    """List the candidates of the first of some queries that has any."""
+    """List the candidates of the first query that has any."""
     texts = body.alternatives
     arrival = start_search(call)
     queries = QueryParser(call, arrival, [*texts, *body.placed_queries])
@@ -188,7 +188,7 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     negotiates=True,
 )
 def place_consumers(call: Call, body: PlacementsBody) -> Answer:
-    """Find places for consumers, and claim them in one transaction."""
+    """Place consumers, and claim their allocations in one transaction."""
     arrival = start_search(call)
     texts = chain.from_iterable(request.alternatives for request in body.requests)
     queries = QueryParser(call, arrival, chain(texts, body.placed_queries))
@@ -208,7 +208,7 @@ def place_consumers(call: Call, body: PlacementsBody) -> Answer:
     only_reads=True,
 )
 def count_fitting(call: Call, body: CapacityBody) -> Answer:
-    """Count how many consumers of some requests fit."""
+    """Count the consumers that fit for each query."""
     arrival = start_search(call)
     queries = QueryParser(call, arrival, [*body.requests.values(), *body.placed_queries])
     seconds = arrival.seconds

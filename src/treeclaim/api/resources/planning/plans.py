@@ -207,7 +207,7 @@ SURVIVAL: Shape = {
     only_reads=True,
 )
 def survive_failures(call: Call, body: SurvivalBody) -> Answer:
-    """Check which failures are survived: whether all consumers find a place elsewhere."""
+    """Check whether all consumers could be placed elsewhere after failures."""
     holds = authorize_sources(call, body.from_holds)
     plan = PlanCall(call, body)
     failures = Failures(
