@@ -10,7 +10,7 @@ from functools import cached_property, partial
 
 from treeclaim.forest.bounds.cache import ByteCache, size_of
 from treeclaim.forest.question.slots import (
-    BEYOND_ALL_ROOM,
+    MAXIMUM_SPLIT_AMOUNT,
     JointConstraint,
     Slot,
     SlotComparison,
@@ -146,7 +146,7 @@ def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozense
     for group in request.groups:
         if group.suffix == NO_GROUP:
             split = {
-                name: min(amount, BEYOND_ALL_ROOM)
+                name: min(amount, MAXIMUM_SPLIT_AMOUNT)
                 for name, amount in group.resources.items()
                 if name in request.can_split
             }

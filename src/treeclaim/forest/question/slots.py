@@ -8,11 +8,11 @@ from treeclaim.model.extension.expressions import Existence, Expression
 from treeclaim.model.provider import MAXIMUM_INTEGER
 from treeclaim.model.request import NO_GROUP, STRICT, CandidateRequest, RequestGroup
 
-BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1
+MAXIMUM_SLOT_AMOUNT = MAXIMUM_INTEGER + 1
 """Replaces greater amounts of a slot, so that sums fit into 64 bits. It exceeds every max_unit, so no provider
 gives it."""
 
-BEYOND_ALL_ROOM = 2**62
+MAXIMUM_SPLIT_AMOUNT = 2**62
 """Replaces greater amounts that several providers give; it exceeds the sum of two thousand million providers."""
 
 
@@ -25,14 +25,15 @@ class Slot:
         resources: Amounts that the provider gives, by class name; empty for a resourceless group.
         group: Index of its group in `Plan.groups`.
         part: Number of the slot in that group.
-        lenient: Classes with an ignored limit, for an explanation.
+        counted: The resources that add to those of other slots: without classes with an ignored limit, which only an
+            explanation has.
     """
 
     suffix: str
     resources: Mapping[str, int]
     group: int
     part: int
-    lenient: frozenset[str] = frozenset()
+    counted: Mapping[str, int]
 
 
 def slots_of(
@@ -42,28 +43,34 @@ def slots_of(
     distinct: list[RequestGroup] = []
     slots = []
     for group in groups:
-        same = [number for number, other in enumerate(distinct) if _asks_the_same(group, other)]
-        number = same[0] if same else len(distinct)
-        if not same:
+        equal_groups = (
+            number for number, earlier in enumerate(distinct) if _have_equal_demand(group, earlier)
+        )
+        number = next(equal_groups, len(distinct))
+        if number == len(distinct):
             distinct.append(group)
-        lenient = frozenset([name for name, how in group.leniency.items() if how != STRICT])
-        saturated = {
-            name: min(amount, BEYOND_ANY_ROOM) for name, amount in group.resources.items()
+        bounded = {
+            name: min(amount, MAXIMUM_SLOT_AMOUNT) for name, amount in group.resources.items()
         }
-        parts = [saturated]
+        parts = [bounded]
         if group.suffix == NO_GROUP:
-            parts = [{name: amount} for name, amount in saturated.items()]
-        for part, amounts in enumerate(parts):
-            slots.append(Slot(group.suffix, amounts, number, part, lenient))
+            parts = [{name: amount} for name, amount in bounded.items()]
+        for part, resources in enumerate(parts):
+            counted = {
+                name: amount
+                for name, amount in resources.items()
+                if group.leniency.get(name, STRICT) == STRICT
+            }
+            slots.append(Slot(group.suffix, resources, number, part, counted))
     return tuple(distinct), tuple(slots)
 
 
-def _asks_the_same(group: RequestGroup, other: RequestGroup) -> bool:
+def _have_equal_demand(first: RequestGroup, second: RequestGroup) -> bool:
     return (
-        NO_GROUP not in (group.suffix, other.suffix)
-        and group.resources == other.resources
-        and group.conditions == other.conditions
-        and group.leniency == other.leniency
+        NO_GROUP not in (first.suffix, second.suffix)
+        and first.resources == second.resources
+        and first.conditions == second.conditions
+        and first.leniency == second.leniency
     )
 
 
@@ -87,29 +94,26 @@ class JointConstraint:
 def joint_constraints_of(
     slots: Sequence[Slot], request: CandidateRequest, numbers: Sequence[int]
 ) -> tuple[JointConstraint, ...]:
-    """Return the joint constraints of some slots."""
+    """Return the joint constraints of the slots with some numbers."""
     joint_constraints = []
-    alone = tuple([slot for slot in numbers if slots[slot].suffix in request.isolated])
-    if len(alone) > 1:
-        joint_constraints.append(JointConstraint(alone, None, 1, len(alone)))
+    isolated = tuple([number for number in numbers if slots[number].suffix in request.isolated])
+    if len(isolated) > 1:
+        joint_constraints.append(JointConstraint(isolated, None, 1, len(isolated)))
     if not request.sums_groups:
         return tuple(joint_constraints)
-    by_class: dict[str, list[int]] = {}
+    numbers_by_class: dict[str, list[int]] = {}
     for number in numbers:
-        for name in slots[number].resources:
-            # Amounts with an ignored limit are not summed either.
-            if name not in slots[number].lenient:
-                by_class.setdefault(name, []).append(number)
-    for name, competing in by_class.items():
-        if len(competing) > 1:
-            joint_constraints += _joint_constraint_for(slots, name, tuple(competing))
+        for name in slots[number].counted:
+            numbers_by_class.setdefault(name, []).append(number)
+    for name, competing in numbers_by_class.items():
+        joint_constraints += _joint_constraint_for(slots, name, tuple(competing))
     return tuple(joint_constraints)
 
 
 def _joint_constraint_for(
     slots: Sequence[Slot], name: str, numbers: tuple[int, ...]
 ) -> list[JointConstraint]:
-    amounts = [slots[slot].resources[name] for slot in numbers]
+    amounts = [slots[number].resources[name] for number in numbers]
     return [JointConstraint(numbers, name, min(amounts), sum(amounts))] if len(numbers) > 1 else []
 
 

@@ -187,18 +187,17 @@ def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tup
     """Return `Rules.consuming`."""
     if not consumed.has_consumption(forest) or not plan.request.sums_groups:
         return ()
-    strict = [[name for name in slot.resources if name not in slot.lenient] for slot in plan.slots]
-    pairs = [relation.pairs for relation in relations]
-    consuming = [
-        consumed.is_any_consuming(forest, of_slot, names)
-        for of_slot, names in zip(pairs, strict, strict=True)
+    slots = [
+        (relation.pairs, list(slot.counted))
+        for relation, slot in zip(relations, plan.slots, strict=True)
     ]
-    consuming_slots = tuple(
+    does_any_consume = any(consumed.is_any_consuming(forest, pairs, names) for pairs, names in slots)
+    using = tuple(
         number
-        for number, names in enumerate(strict)
-        if consumed.may_use_twice(forest, pairs[number], names)
+        for number, (pairs, names) in enumerate(slots)
+        if consumed.may_use_twice(forest, pairs, names)
     )
-    return consuming_slots if len(consuming_slots) > 1 and any(consuming) else ()
+    return using if len(using) > 1 and does_any_consume else ()
 
 
 def _rules(

@@ -157,13 +157,7 @@ def _domains(problem: Problem, trees: Trees) -> list[Domain]:
         problem.budget.check()
         if id(relation) not in made:
             names = [name for name in slot.resources if name in joint_classes]
-            uses = None
-            if number in problem.rules.consuming:
-                uses = {
-                    name: amount
-                    for name, amount in slot.resources.items()
-                    if name not in slot.lenient
-                }
+            uses = slot.counted if number in problem.rules.consuming else None
             made[id(relation)] = domain_of(problem.forest, relation, trees, names, uses)
         domains.append(made[id(relation)])
     return domains

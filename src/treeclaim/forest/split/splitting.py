@@ -121,8 +121,9 @@ class Splitter:
         if not self._plan.request.sums_groups:
             return used_units
         for slot, position in zip(self._plan.slots, chosen, strict=True):
-            if resource_class in slot.resources and resource_class not in slot.lenient:
-                used_units[position] = used_units.get(position, 0) + slot.resources[resource_class]
+            amount = slot.counted.get(resource_class, 0)
+            if amount:
+                used_units[position] = used_units.get(position, 0) + amount
         return used_units
 
     def _is_permitted(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
@@ -143,8 +144,7 @@ class Splitter:
         allocations += [
             (position, name, amount)
             for slot, position in zip(self._plan.slots, chosen, strict=True)
-            for name, amount in slot.resources.items()
-            if name not in slot.lenient
+            for name, amount in slot.counted.items()
         ]
         return count_joint_fits(forest, allocations) > 0
 
