@@ -17,7 +17,7 @@ from tests.forest.building import (
     record,
     wide_trees,
 )
-from treeclaim.forest.feasibility.joint_feasibility import assignable
+from treeclaim.forest.feasibility.joint_feasibility import can_assign
 from treeclaim.model.errors import SearchTooLargeError
 from treeclaim.model.request import (
     CandidateRequest,
@@ -96,4 +96,4 @@ def test_assignment_agrees_with_brute_force(capacity):
             all(pick.count(place) <= capacity[place] for place in places)
             for pick in itertools.product(*options)
         )
-        assert assignable(options, dict(enumerate(capacity))) == expected, options
+        assert can_assign(options, dict(enumerate(capacity))) == expected, options

@@ -16,7 +16,7 @@ the search still applies all rules to the remaining trees.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -33,7 +33,7 @@ MANY_COMBINATIONS = 20_000
 """Combinations above which a tree is checked exactly and then searched alone."""
 
 
-def assignable(
+def can_assign(
     domains: Sequence[Sequence[int]], capacity: Mapping[int, int], budget: Budget = UNBOUNDED
 ) -> bool:
     """Return whether every item fits into a bin of its domain; bins without a capacity hold no item."""
@@ -128,10 +128,10 @@ class JointFeasibility:
             mask &= self._possible
         for constraint in self._joint_constraints:
             self._budget.check()
-            mask &= self._enough(constraint, anchor_count)
+            mask &= self._have_room(constraint, anchor_count)
         return np.flatnonzero(mask)
 
-    def _enough(self, constraint: JointConstraint, anchor_count: int) -> Mask:
+    def _have_room(self, constraint: JointConstraint, anchor_count: int) -> Mask:
         distinct: dict[int, list[int]] = {}
         for slot in constraint.slots:
             distinct.setdefault(id(self._domains[slot]), []).append(slot)
@@ -167,50 +167,48 @@ class JointFeasibility:
         with np.errstate(divide="ignore"):
             for slot in self._loose:
                 combinations += np.log(self._domains[slot].counts[anchors])
-        hopeful = np.ones(len(anchors), dtype=np.bool_)
-        many = np.flatnonzero(combinations > np.log(SOME_COMBINATIONS))
-        judged: dict[bytes, bool] = {}
-        nothing, every = np.full(len(self._slots), -1), range(len(self._slots))
-        for at, likeness in self._likenesses(anchors, many):
-            if likeness not in judged:
+        is_possible = np.ones(len(anchors), dtype=np.bool_)
+        indices = np.flatnonzero(combinations > np.log(SOME_COMBINATIONS))
+        verdicts: dict[bytes, bool] = {}
+        no_choices, all_slots = np.full(len(self._slots), -1), range(len(self._slots))
+        for index, key in self._verdict_keys(anchors, indices):
+            if key not in verdicts:
                 self._budget.check()
-                judged[likeness] = self.may_complete(int(anchors[at]), nothing, every)
-            hopeful[at] = judged[likeness]
-        alone = (combinations > np.log(MANY_COMBINATIONS))[hopeful]
-        cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
-        yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
+                verdicts[key] = self.can_complete(int(anchors[index]), no_choices, all_slots)
+            is_possible[index] = verdicts[key]
+        is_alone = (combinations > np.log(MANY_COMBINATIONS))[is_possible]
+        cuts = np.flatnonzero(is_alone[1:] | is_alone[:-1]) + 1
+        yield from (run for run in np.split(anchors[is_possible], cuts) if len(run))
 
-    def _likenesses(self, anchors: Integers, which: Integers) -> Iterator[tuple[int, bytes]]:
-        """Yield positions of anchors with a key that is equal for trees with the same verdict.
+    def _verdict_keys(self, anchors: Integers, indices: Integers) -> Iterator[tuple[int, bytes]]:
+        """Yield indices of anchors with a key that is equal for trees with the same verdict.
 
-        `which` has the positions to yield. Anchors with equal numbers of options are serialized together,
-        as rows of a matrix.
+        Anchors with equal numbers of options are serialized together, as rows of a matrix.
         """
-        counts = np.array([domain.counts[anchors[which]] for domain in self._joint_domains])
-        sizes, group = np.unique(counts, axis=1, return_inverse=True)
+        counts = np.array([domain.counts[anchors[indices]] for domain in self._joint_domains])
+        sizes, size_numbers = np.unique(counts, axis=1, return_inverse=True)
         for number, widths in enumerate(sizes.T.tolist()):
             self._budget.check()
-            group_members = which[group == number]
-            first = self._joint_domains[0].starts[anchors[group_members]]
+            members = indices[size_numbers == number]
+            first = self._joint_domains[0].starts[anchors[members]]
             base = self._joint_domains[0].positions[first]
             columns = []
             for domain, width in zip(self._joint_domains, widths, strict=True):
-                part = domain.starts[anchors[group_members]][:, None] + np.arange(width)
-                columns.append(domain.positions[part] - base[:, None])
-                columns += [room[part] for room in domain.room.values()]
+                options = domain.starts[anchors[members]][:, None] + np.arange(width)
+                columns.append(domain.positions[options] - base[:, None])
+                columns += [room[options] for room in domain.room.values()]
             rows = np.concatenate(columns, axis=1)
             prefix = number.to_bytes(4, "little")
-            for at, row in zip(group_members.tolist(), rows, strict=True):
-                yield at, prefix + row.tobytes()
+            for index, row in zip(members.tolist(), rows, strict=True):
+                yield index, prefix + row.tobytes()
 
-    def may_complete(self, anchor: int, chosen: Integers, left: Sequence[int]) -> bool:
+    def can_complete(self, anchor: int, chosen: Integers, open_slots: Collection[int]) -> bool:
         """Return whether the open slots can all be served beside the choices for the other slots.
 
         `chosen` has rows of providers by slot, int64, shape (slots,); they are undefined for open slots.
         """
-        open_slots = set(left)
         return all(
-            assignable(*self._assignment(constraint, anchor, chosen, open_slots), self._budget)
+            can_assign(*self._assignment(constraint, anchor, chosen, open_slots), self._budget)
             for constraint in self._joint_constraints
         )
 
@@ -219,34 +217,25 @@ class JointFeasibility:
         constraint: JointConstraint,
         anchor: int,
         chosen: Integers,
-        open_slots: set[int],
+        open_slots: Collection[int],
     ) -> tuple[list[list[int]], Mapping[int, int]]:
-        """Return the options of each open slot, and how many slots each position can serve."""
+        """Return the options of each open slot, and the number of slots that each provider can serve."""
+        name = constraint.resource_class
         room: dict[int, int] = {}
-        lists: dict[int, list[int]] = {}
+        options_by_domain: dict[int, list[int]] = {}
         options_by_slot = []
         for slot in constraint.slots:
             domain = self._domains[slot]
-            if id(domain) not in lists:
+            if id(domain) not in options_by_domain:
                 part = slice(domain.starts[anchor], domain.starts[anchor + 1])
-                lists[id(domain)] = domain.positions[part].tolist()
-                units = (
-                    slots_served(constraint, domain)
-                    if constraint.resource_class is None
-                    else domain.room[constraint.resource_class]
-                )
-                room.update(zip(lists[id(domain)], units[part].tolist(), strict=True))
+                options = options_by_domain[id(domain)] = domain.positions[part].tolist()
+                units = slots_served(constraint, domain) if name is None else domain.room[name]
+                room.update(zip(options, units[part].tolist(), strict=True))
             if slot in open_slots:
-                options_by_slot.append(lists[id(domain)])
+                options_by_slot.append(options_by_domain[id(domain)])
         for slot in constraint.slots:
             if slot not in open_slots:
-                position = int(chosen[slot])
-                room[position] = room.get(position, 0) - self._take(constraint, slot)
-        return options_by_slot, {
-            position: units // constraint.least for position, units in room.items()
-        }
-
-    def _take(self, constraint: JointConstraint, slot: int) -> int:
-        if constraint.resource_class is None:
-            return 1
-        return self._slots[slot].resources[constraint.resource_class]
+                row = int(chosen[slot])
+                amount = 1 if name is None else self._slots[slot].resources[name]
+                room[row] = room.get(row, 0) - amount
+        return options_by_slot, {row: units // constraint.least for row, units in room.items()}

@@ -16,7 +16,7 @@ from treeclaim.forest.table.order import TreeOrder
 
 def narrow_by_values(
     domains: Sequence[Domain],
-    compared: Sequence[SlotComparison],
+    comparisons: Sequence[SlotComparison],
     joint_constraints: Sequence[JointConstraint],
     values: Mapping[str, Integers],
     budget: Budget,
@@ -27,25 +27,26 @@ def narrow_by_values(
     name of the attribute.
     """
     narrowed = list(domains)
-    for listed in compared:
-        if not listed.is_same:
+    for comparison in comparisons:
+        if not comparison.is_same:
             continue
         budget.check()
-        distinct = {id(narrowed[slot]): narrowed[slot] for slot in listed.slots}
-        of_options = {
-            number: _keys(domain, values[listed.name]) for number, domain in distinct.items()
+        compared_values = values[comparison.name]
+        distinct = {id(narrowed[slot]): narrowed[slot] for slot in comparison.slots}
+        keys_by_domain = {
+            number: _keys(domain, compared_values) for number, domain in distinct.items()
         }
-        keys = list(of_options.values())
+        keys = list(keys_by_domain.values())
         for constraint in joint_constraints:
-            members = [slot for slot in constraint.slots if slot in listed.slots]
+            members = [slot for slot in constraint.slots if slot in comparison.slots]
             if len(members) > 1:
-                keys.append(_keys_with_room(constraint, members, narrowed, values[listed.name]))
+                keys.append(_keys_with_room(constraint, members, narrowed, compared_values))
         common = reduce(np.intersect1d, keys)
         kept = {
-            number: domain.restrict(np.isin(of_options[number], common))
+            number: domain.restrict(np.isin(keys_by_domain[number], common))
             for number, domain in distinct.items()
         }
-        for slot in listed.slots:
+        for slot in comparison.slots:
             narrowed[slot] = kept[id(narrowed[slot])]
     return narrowed
 
@@ -73,24 +74,25 @@ def _keys_with_room(
     return distinct_keys[np.bincount(number, served, minlength=len(distinct_keys)) >= len(members)]
 
 
-def with_enough_values(
+def find_anchors_with_values(
     domains: Sequence[Domain],
-    compared: Sequence[SlotComparison],
+    comparisons: Sequence[SlotComparison],
     values: Mapping[str, Integers],
     anchor_count: int,
     budget: Budget,
 ) -> Mask:
     """Return the mask of anchors where compared slots have options, and `distinct` slots enough values."""
     possible = np.ones(anchor_count, dtype=np.bool_)
-    for listed in compared:
+    for comparison in comparisons:
         budget.check()
-        for slot in listed.slots:
+        for slot in comparison.slots:
             possible &= domains[slot].counts > 0
-        if not listed.is_same:
-            distinct = {id(domains[slot]): domains[slot] for slot in listed.slots}
-            keys = [_keys(domain, values[listed.name]) for domain in distinct.values()]
-            anchors = np.unique(np.concatenate(keys)) // len(np.unique(values[listed.name]))
-            possible &= np.bincount(anchors, minlength=anchor_count) >= len(listed.slots)
+        if not comparison.is_same:
+            compared_values = values[comparison.name]
+            distinct = {id(domains[slot]): domains[slot] for slot in comparison.slots}
+            keys = [_keys(domain, compared_values) for domain in distinct.values()]
+            anchors = np.unique(np.concatenate(keys)) // len(np.unique(compared_values))
+            possible &= np.bincount(anchors, minlength=anchor_count) >= len(comparison.slots)
     return possible
 
 
@@ -107,7 +109,7 @@ class Heads:
     positions: Integers
 
 
-def heads_of(
+def find_heads(
     domains: Sequence[Domain],
     members: Sequence[int],
     joint_constraints: Sequence[JointConstraint],
@@ -120,7 +122,7 @@ def heads_of(
     options have room for all competing slots.
     """
     distinct = {id(domains[slot]): domains[slot] for slot in members}
-    anchors, positions = _candidates(list(distinct.values()), order)
+    anchors, positions = _merge_options(list(distinct.values()), order)
     viable = np.ones(len(positions), dtype=np.bool_)
     are_own = all(domain.is_local for domain in domains)
     inside = {}
@@ -144,7 +146,7 @@ def heads_of(
     )
 
 
-def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
+def _merge_options(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
     """Return the anchors and rows of all options, without duplicates."""
     keys = merge_rows([domain.keys for domain in domains])
     anchors = keys // order.span

@@ -14,13 +14,13 @@ from treeclaim.forest.question.slots import (
     JointConstraint,
     Slot,
     SlotComparison,
-    having_what_is_compared,
-    joint_constraints_of,
-    slot_values_of,
-    slots_of,
+    build_slots,
+    find_comparisons,
+    find_joint_constraints,
+    require_compared_attributes,
     without_disjoint,
 )
-from treeclaim.forest.question.steps import Step, steps_of
+from treeclaim.forest.question.steps import Step, order_steps
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _PLANS_BYTES = 12_000_000
@@ -75,7 +75,7 @@ class Plan:
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """Return the steps of the search, in the canonical order."""
-        return steps_of(self)
+        return order_steps(self)
 
     def without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
         """Return the cached plan in which slots do not compete for a class: pairs of slot and class."""
@@ -111,17 +111,17 @@ _plans = ByteCache(_PLANS_BYTES, None, makes_read_only=False)
 """Plans by request, and by plan and disjoint slots."""
 
 
-def plan_of(request: CandidateRequest) -> Plan:
+def get_plan(request: CandidateRequest) -> Plan:
     """Return the plan of a request, usually from the cache."""
     return _plans.get(request, partial(_make_plan, request))
 
 
 def _make_plan(request: CandidateRequest) -> Plan:
     split, required = _split(request)
-    requested_groups = having_what_is_compared(request) if request.values else request.groups
+    requested_groups = require_compared_attributes(request) if request.values else request.groups
     if split:
         requested_groups = tuple([_without(split, group) for group in requested_groups])
-    groups, slots = slots_of(requested_groups)
+    groups, slots = build_slots(requested_groups)
     unsuffixed = tuple([number for number, slot in enumerate(slots) if slot.suffix == NO_GROUP])
     lists = _subtree_lists(request, slots) if request.same_subtree else ()
     inside, outside = zip(*lists, strict=True) if lists else ((), ())
@@ -131,12 +131,12 @@ def _make_plan(request: CandidateRequest) -> Plan:
         slots=slots,
         lists=inside,
         outside=outside,
-        joint_constraints=joint_constraints_of(slots, request, range(len(slots))),
-        subtree_constraints=tuple(map(partial(joint_constraints_of, slots, request), inside)),
+        joint_constraints=find_joint_constraints(slots, request, range(len(slots))),
+        subtree_constraints=tuple(map(partial(find_joint_constraints, slots, request), inside)),
         unsuffixed=unsuffixed,
         # For a single class, the traits already restrict the options.
         required=required if split or len(unsuffixed) > 1 else (),
-        values=slot_values_of(request, slots) if request.values else (),
+        values=find_comparisons(request, slots) if request.values else (),
         split=split,
     )
 

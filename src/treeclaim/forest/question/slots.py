@@ -36,7 +36,7 @@ class Slot:
     counted: Mapping[str, int]
 
 
-def slots_of(
+def build_slots(
     groups: Sequence[RequestGroup],
 ) -> tuple[tuple[RequestGroup, ...], tuple[Slot, ...]]:
     """Return the distinct groups, and the slots of all groups."""
@@ -91,7 +91,7 @@ class JointConstraint:
     total: int
 
 
-def joint_constraints_of(
+def find_joint_constraints(
     slots: Sequence[Slot], request: CandidateRequest, numbers: Sequence[int]
 ) -> tuple[JointConstraint, ...]:
     """Return the joint constraints of the slots with some numbers."""
@@ -149,53 +149,55 @@ class SlotComparison:
     is_same: bool
 
 
-def slot_values_of(request: CandidateRequest, slots: Sequence[Slot]) -> tuple[SlotComparison, ...]:
+def find_comparisons(
+    request: CandidateRequest, slots: Sequence[Slot]
+) -> tuple[SlotComparison, ...]:
     """Return the distinct comparisons of a request, sorted."""
-    by_suffix = {slot.suffix: number for number, slot in enumerate(slots)}
-    slot_values = {
+    number_by_suffix = {slot.suffix: number for number, slot in enumerate(slots)}
+    comparisons = {
         SlotComparison(
-            listed.name,
-            tuple(sorted(by_suffix[suffix] for suffix in listed.suffixes)),
-            listed.is_same,
+            values.name,
+            tuple(sorted(number_by_suffix[suffix] for suffix in values.suffixes)),
+            values.is_same,
         )
-        for listed in request.values
+        for values in request.values
     }
-    return tuple(
-        sorted(slot_values, key=lambda values: (values.name, values.slots, values.is_same))
-    )
+    return tuple(sorted(comparisons, key=lambda each: (each.name, each.slots, each.is_same)))
 
 
-def having_what_is_compared(request: CandidateRequest) -> tuple[RequestGroup, ...]:
+def require_compared_attributes(request: CandidateRequest) -> tuple[RequestGroup, ...]:
     """Return the groups of a request, compared ones with the condition that the attributes exist."""
-    names: dict[str, dict[str, None]] = {}
-    for listed in request.values:
-        for suffix in listed.suffixes:
-            names.setdefault(suffix, {})[listed.name] = None
+    names_by_suffix: dict[str, set[str]] = {}
+    for values in request.values:
+        for suffix in values.suffixes:
+            names_by_suffix.setdefault(suffix, set()).add(values.name)
     return tuple(
-        group if group.suffix not in names else _having(group, sorted(names[group.suffix]))
+        _require_attributes(group, sorted(names_by_suffix.get(group.suffix, ())))
         for group in request.groups
     )
 
 
-def _having(group: RequestGroup, names: Sequence[str]) -> RequestGroup:
-    has = tuple(Expression(f"exists {name}", Existence(name), (name,)) for name in names)
+def _require_attributes(group: RequestGroup, names: Sequence[str]) -> RequestGroup:
+    if not names:
+        return group
+    exist = tuple(Expression(f"exists {name}", Existence(name), (name,)) for name in names)
     return replace(
-        group, conditions=replace(group.conditions, where=(*group.conditions.where, *has))
+        group, conditions=replace(group.conditions, where=(*group.conditions.where, *exist))
     )
 
 
-def compared_with(
-    values: Sequence[SlotComparison], slot: int, earlier: Sequence[int]
+def select_comparisons(
+    comparisons: Sequence[SlotComparison], slot: int, earlier: Sequence[int]
 ) -> tuple[SlotComparison, ...]:
     """Return the comparisons of a slot with earlier slots; for `match`, one earlier slot is sufficient."""
-    comparisons = []
-    before = frozenset(earlier)
-    for listed in values:
-        if slot in listed.slots:
-            earlier_slots = tuple(
-                earlier_slot for earlier_slot in listed.slots if earlier_slot in before
-            )
-            if earlier_slots:
-                compared = earlier_slots[:1] if listed.is_same else earlier_slots
-                comparisons.append(SlotComparison(listed.name, compared, listed.is_same))
-    return tuple(comparisons)
+    selected = []
+    earlier_slots = frozenset(earlier)
+    for comparison in comparisons:
+        if slot not in comparison.slots:
+            continue
+        compared = tuple(number for number in comparison.slots if number in earlier_slots)
+        if compared:
+            if comparison.is_same:
+                compared = compared[:1]
+            selected.append(replace(comparison, slots=compared))
+    return tuple(selected)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.question.slots import SlotComparison, compared_with
+from treeclaim.forest.question.slots import SlotComparison, select_comparisons
 from treeclaim.model.request import NO_GROUP, Order, TermName
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Step:
         return is_compared or self.not_before is not None
 
 
-def steps_of(plan: "Plan") -> tuple[Step, ...]:
+def order_steps(plan: "Plan") -> tuple[Step, ...]:
     """Order heads and slots so that the search prunes early, with the rules of each step.
 
     Each head precedes the unfilled slots of its list; slots without a list come last. Slots with
@@ -150,7 +150,7 @@ class _Planner:
         self._isolated = [
             slot.suffix != NO_GROUP and slot.suffix in plan.request.isolated for slot in plan.slots
         ]
-        self._rivals = {
+        self._competing = {
             constraint.resource_class: frozenset(constraint.slots)
             for constraint in plan.joint_constraints
             if constraint.resource_class is not None
@@ -182,7 +182,7 @@ class _Planner:
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._plan.slots[new]
-        differs = self._apart_from(new, earlier) if self._suffixed[new] else ()
+        differs = self._slots_to_avoid(new, earlier) if self._suffixed[new] else ()
         within, avoids, completes = self._subtrees_of(new) if self._guessed else ((), (), ())
         return Step(
             slot=new,
@@ -194,16 +194,14 @@ class _Planner:
             other_trees=(
                 ()
                 if self._plan.request.nested or not slot.resources
-                else tuple(
-                    earlier_slot
-                    for earlier_slot in earlier
-                    if self._plan.slots[earlier_slot].resources
-                )
+                else tuple(number for number in earlier if self._plan.slots[number].resources)
             ),
             completes_unsuffixed=(
                 new in self._plan.unsuffixed and set(self._plan.unsuffixed) <= set(self._filled)
             ),
-            compared=compared_with(self._plan.values, new, earlier) if self._plan.values else (),
+            compared=select_comparisons(self._plan.values, new, earlier)
+            if self._plan.values
+            else (),
         )
 
     def _subtrees_of(self, new: int) -> tuple[tuple[int, ...], ...]:
@@ -214,10 +212,10 @@ class _Planner:
         completes = [subtree for subtree in within if filled.issuperset(self._plan.lists[subtree])]
         return tuple(within), tuple(avoids), tuple(completes)
 
-    def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
+    def _slots_to_avoid(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
         """Return the earlier slots that need other providers than a slot of a suffixed group."""
-        rivals = self._suffixed if self._isolated[new] else self._isolated
-        return tuple(earlier_slot for earlier_slot in earlier if rivals[earlier_slot])
+        is_rival = self._suffixed if self._isolated[new] else self._isolated
+        return tuple(number for number in earlier if is_rival[number])
 
     def _summed_slots(
         self, new: int, differs: Sequence[int], earlier: Sequence[int]
@@ -225,20 +223,16 @@ class _Planner:
         summed: dict[str, SummedSlots] = {}
         if len(differs) == len(earlier):
             return summed
-        apart = set(differs)
+        differing = set(differs)
         for name, amount in self._plan.slots[new].resources.items():
-            rivals = self._rivals.get(name, frozenset())
-            if new in rivals:
-                rival_slots = [
-                    earlier_slot
-                    for earlier_slot in earlier
-                    if earlier_slot in rivals and earlier_slot not in apart
-                ]
-                amounts = [
-                    self._plan.slots[earlier_slot].resources[name] for earlier_slot in rival_slots
-                ]
-                if rival_slots:
-                    rival_amounts = np.array(amounts, dtype=np.int64)
-                    rival_amounts.flags.writeable = False
-                    summed[name] = SummedSlots(amount, tuple(rival_slots), rival_amounts)
+            competing = self._competing.get(name, frozenset())
+            if new not in competing:
+                continue
+            rivals = tuple(slot for slot in earlier if slot in competing and slot not in differing)
+            if rivals:
+                amounts = np.array(
+                    [self._plan.slots[slot].resources[name] for slot in rivals], dtype=np.int64
+                )
+                amounts.flags.writeable = False
+                summed[name] = SummedSlots(amount, rivals, amounts)
         return summed

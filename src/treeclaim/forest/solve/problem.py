@@ -21,7 +21,7 @@ from treeclaim.forest.domains.relation import (
     relations_of,
     split_relation,
 )
-from treeclaim.forest.question.plan import Plan, plan_of
+from treeclaim.forest.question.plan import Plan, get_plan
 from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -123,7 +123,7 @@ def relate(
     """
     require_known_names(forest, request)
     # Mixes are large, and only the scoring reads them.
-    plan = plan_of(request if request.order is None else request.without_mixes())
+    plan = get_plan(request if request.order is None else request.without_mixes())
     order = forest.order
     relations_of_groups = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple([relations_of_groups[slot.group][slot.part] for slot in plan.slots])
@@ -191,7 +191,9 @@ def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tup
         (relation.pairs, list(slot.counted))
         for relation, slot in zip(relations, plan.slots, strict=True)
     ]
-    does_any_consume = any(consumed.is_any_consuming(forest, pairs, names) for pairs, names in slots)
+    does_any_consume = any(
+        consumed.is_any_consuming(forest, pairs, names) for pairs, names in slots
+    )
     using = tuple(
         number
         for number, (pairs, names) in enumerate(slots)

@@ -10,9 +10,9 @@ from treeclaim.forest.domains.domain import Domain, domain_of
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.narrowing import (
     Heads,
-    heads_of,
+    find_anchors_with_values,
+    find_heads,
     narrow_by_values,
-    with_enough_values,
 )
 from treeclaim.forest.solve.partial.blocks import most_rows
 from treeclaim.forest.solve.partial.combiner import Combiner
@@ -123,7 +123,7 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
     if plan.values:
         values, constraints = problem.rules.values, plan.joint_constraints
         domains = narrow_by_values(domains, plan.values, constraints, values, budget)
-        possible = with_enough_values(domains, plan.values, values, len(trees), budget)
+        possible = find_anchors_with_values(domains, plan.values, values, len(trees), budget)
     joint_feasibility = JointFeasibility(
         plan.slots,
         domains,
@@ -138,7 +138,7 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
     heads: list[Heads] = []
     for members, joint_constraints in zip(plan.lists, plan.subtree_constraints, strict=True):
         budget.check()
-        heads_of_list = heads_of(domains, members, joint_constraints, len(trees), order)
+        heads_of_list = find_heads(domains, members, joint_constraints, len(trees), order)
         heads.append(heads_of_list)
         live = live[np.diff(heads_of_list.starts)[live] > 0]
     combiner = Combiner(domains, heads, problem.rules, joint_feasibility, budget)

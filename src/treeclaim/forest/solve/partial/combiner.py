@@ -262,13 +262,9 @@ class Combiner:
         return block if room.all() else block.take(np.flatnonzero(room))
 
     def _completable(self, depth: int, block: Block) -> Mask:
-        remaining_slots = [
-            step.slot for step in self._rules.steps[depth:] if step.slot is not None
-        ]
+        open_slots = {step.slot for step in self._rules.steps[depth:] if step.slot is not None}
         verdicts = np.empty(len(block), dtype=np.bool_)
-        for at, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
+        for row, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
             self._budget.check()
-            verdicts[at] = self._joint_feasibility.may_complete(
-                int(anchor), chosen, remaining_slots
-            )
+            verdicts[row] = self._joint_feasibility.can_complete(int(anchor), chosen, open_slots)
         return verdicts
