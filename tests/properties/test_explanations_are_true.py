@@ -21,7 +21,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Group, Request, uuid_of
 from tests.tiers import many_worlds
-from treeclaim.forest.explain.constraints import Reason, constraints_of
+from treeclaim.forest.explain.constraints import Reason, split_into_constraints
 from treeclaim.forest.explain.explain import Focus, explain_request
 
 REQUESTS_EACH = 5
@@ -150,7 +150,9 @@ def advice(world, request):
 def lessened(world, request):
     """Yield each constraint of the advice, the request, and the part to leave out."""
     consuming_classes = {name for provider in world.providers for name in provider.consumes}
-    for constraint in constraints_of(candidate_request(request), consuming=consuming_classes):
+    for constraint in split_into_constraints(
+        candidate_request(request), consuming=consuming_classes
+    ):
         reason, suffix, text = constraint.reason.value, constraint.group, constraint.text
         if reason == "no_inventory" and is_all_of_a_group(request, constraint):
             # The group has no constraints any more, so it is removed.

@@ -115,7 +115,7 @@ _PARAMETERS = {
 """Query parameters of the negated conditions, which have values with a leading `!`."""
 
 
-def constraints_of(
+def split_into_constraints(
     request: CandidateRequest,
     conditioned: Collection[str] = (),
     consuming: Collection[str] = (),
@@ -125,18 +125,18 @@ def constraints_of(
     `conditioned` has the suffixes of groups to which conditions of providers apply, and `consuming` the
     classes with inventories that consume others.
     """
-    constraints = [*_of_conditions(request.root, None)]
+    constraints = [*_constrain_conditions(request.root, None)]
     for group in request.groups:
-        constraints += _of_resources(group, request.can_split)
+        constraints += _constrain_amounts(group, request.can_split)
         if group.resources and group.suffix in conditioned:
-            constraints.append(_of_providers(group))
-        constraints += _of_consumption(group, request.can_split, consuming)
-        constraints += _of_conditions(group.conditions, group.suffix)
-    constraints += _between(request, consuming)
+            constraints.append(_constrain_providers(group))
+        constraints += _constrain_consumption(group, request.can_split, consuming)
+        constraints += _constrain_conditions(group.conditions, group.suffix)
+    constraints += _constrain_groups_together(request, consuming)
     return constraints
 
 
-def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
+def _constrain_amounts(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
     for name, amount in group.resources.items():
         detail = {"resource_class": name, "requested": cap_count(amount)}
         parameter = f"resources{group.suffix}={name}:{amount}"
@@ -152,7 +152,7 @@ def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[C
         yield from (capacity, units) if is_split else (units, capacity)
 
 
-def _of_providers(group: RequestGroup) -> Constraint:
+def _constrain_providers(group: RequestGroup) -> Constraint:
     """Return the constraint that no untolerated condition applies; `details` finds the condition later."""
     text = "the conditions of providers"
     if group.suffix != NO_GROUP:
@@ -161,7 +161,7 @@ def _of_providers(group: RequestGroup) -> Constraint:
     return Constraint(Reason.CONDITION, group.suffix, tolerated, {}, text, part="tolerates")
 
 
-def _of_consumption(
+def _constrain_consumption(
     group: RequestGroup, can_split: Collection[str], consuming: Collection[str]
 ) -> Iterator[Constraint]:
     # A split amount has no such constraint: free capacity, consumption included, limits each part.
@@ -172,7 +172,9 @@ def _of_consumption(
             yield Constraint(Reason.CONSUMED, group.suffix, name, detail, text)
 
 
-def _of_conditions(conditions: ProviderConditions, group: str | None) -> Iterator[Constraint]:
+def _constrain_conditions(
+    conditions: ProviderConditions, group: str | None
+) -> Iterator[Constraint]:
     for part, reason in (_ROOT_REASONS if group is None else _GROUP_REASONS).items():
         values = getattr(conditions, part)
         if isinstance(values, frozenset):
@@ -203,24 +205,26 @@ def _describe(part: str, value: Any, *, is_root: bool) -> tuple[dict[str, Any], 
     return {"providers": list(value)}, _any_of(value)
 
 
-def _between(request: CandidateRequest, consuming: Collection[str]) -> Iterator[Constraint]:
-    for listed in request.same_subtree:
-        names = [*listed.inside, *(f"!{suffix}" for suffix in listed.outside)]
-        if len(listed.inside) > 1 or listed.outside:
+def _constrain_groups_together(
+    request: CandidateRequest, consuming: Collection[str]
+) -> Iterator[Constraint]:
+    for subtree in request.same_subtree:
+        names = [*subtree.inside, *(f"!{suffix}" for suffix in subtree.outside)]
+        if len(subtree.inside) > 1 or subtree.outside:
             text = f"same_subtree={','.join(names)}"
-            yield Constraint(Reason.SAME_SUBTREE, None, listed, {"groups": names}, text)
+            yield Constraint(Reason.SAME_SUBTREE, None, subtree, {"groups": names}, text)
     suffixed = [group.suffix for group in request.groups if group.suffix != NO_GROUP]
     if request.isolated and len(suffixed) > 1:
         names = [suffix for suffix in suffixed if suffix in request.isolated]
-        everybody = len(names) == len(suffixed)
-        text = "group_policy=isolate" if everybody else f"isolate={','.join(names)}"
+        is_policy = len(names) == len(suffixed)
+        text = "group_policy=isolate" if is_policy else f"isolate={','.join(names)}"
         yield Constraint(Reason.ISOLATE, None, request.isolated, {"groups": names}, text)
-    for compared in request.values:
-        reason = Reason.MATCH if compared.is_same else Reason.DISTINCT
-        suffixes = list(compared.suffixes)
-        text = f"{reason}={':'.join([compared.name, *suffixes])}"
-        detail = {"attribute": compared.name, "groups": suffixes}
-        yield Constraint(reason, None, compared, detail, text, (compared.name,))
+    for values in request.values:
+        reason = Reason.MATCH if values.is_same else Reason.DISTINCT
+        suffixes = list(values.suffixes)
+        text = f"{reason}={':'.join([values.name, *suffixes])}"
+        detail = {"attribute": values.name, "groups": suffixes}
+        yield Constraint(reason, None, values, detail, text, (values.name,))
     shared = _shared_classes(request, consuming)
     if shared:
         text = "counting what the groups take of a provider together"
@@ -230,12 +234,9 @@ def _between(request: CandidateRequest, consuming: Collection[str]) -> Iterator[
 
 def _shared_classes(request: CandidateRequest, consuming: Collection[str]) -> list[str]:
     """Return the classes of several groups, and the classes that may consume the same inventory."""
-    counts: dict[str, int] = {}
-    for group in request.groups:
-        for name in group.resources:
-            counts[name] = counts.get(name, 0) + 1
-    meet = sum(counts.values()) > 1
-    return [name for name, count in counts.items() if count > 1 or (meet and name in consuming)]
+    counts = Counter(name for group in request.groups for name in group.resources)
+    may_meet = counts.total() > 1
+    return [name for name, n in counts.items() if n > 1 or (may_meet and name in consuming)]
 
 
 def _traits(names: Collection[str]) -> dict[str, Any]:
@@ -269,22 +270,22 @@ def reduce_request(
         if groups is None or group.suffix in groups
     ]
     suffixes = {group.suffix for group in reduced_groups}
-    lists = parts.get((Reason.SAME_SUBTREE, None), [])
-    values = [parts.get((reason, None), []) for reason in (Reason.MATCH, Reason.DISTINCT)]
+    subtrees = parts.get((Reason.SAME_SUBTREE, None), [])
+    comparisons = [
+        *parts.get((Reason.MATCH, None), []),
+        *parts.get((Reason.DISTINCT, None), []),
+    ]
     return replace(
         request,
         groups=tuple(reduced_groups),
         root=replace(_reduced_conditions(parts, None), tolerates=request.root.tolerates),
         same_subtree=tuple(
-            listed for listed in lists if set(listed.inside) | set(listed.outside) <= suffixes
+            subtree
+            for subtree in subtrees
+            if suffixes.issuperset((*subtree.inside, *subtree.outside))
         ),
         isolated=request.isolated & suffixes if (Reason.ISOLATE, None) in parts else frozenset(),
-        values=tuple(
-            compared
-            for comparisons in values
-            for compared in comparisons
-            if suffixes.issuperset(compared.suffixes)
-        ),
+        values=tuple(values for values in comparisons if suffixes.issuperset(values.suffixes)),
         can_split=request.can_split.intersection(parts.get((Reason.CAPACITY, NO_GROUP), [])),
         sums_groups=(Reason.COMBINED_CAPACITY, None) in parts,
         limit=None,
@@ -335,16 +336,15 @@ def _reduced_group(
     )
 
 
-def essence_of(request: CandidateRequest) -> Hashable:
+def matching_key(request: CandidateRequest) -> Hashable:
     """Return a cache key for the matching trees of a reduced request.
 
     Equal groups are interchangeable unless another parameter names them. Without constraints
     between groups, a repeated group changes nothing.
     """
-    named = {
-        suffix for listed in request.same_subtree for suffix in (*listed.inside, *listed.outside)
-    }
-    named.update(suffix for compared in request.values for suffix in compared.suffixes)
+    named = {suffix for values in request.values for suffix in values.suffixes}
+    for subtree in request.same_subtree:
+        named.update(subtree.inside, subtree.outside)
     suffixes = {group.suffix for group in request.groups} - {NO_GROUP}
     if request.isolated != suffixes:
         named |= request.isolated

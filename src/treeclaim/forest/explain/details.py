@@ -2,6 +2,7 @@
 """Reads the details of an explanation's reasons from the Forest: consumption and conditions."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,36 +30,36 @@ def consuming_classes(forest: Forest, request: CandidateRequest) -> frozenset[st
     )
 
 
-def details_of(
+def find_details(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> Sequence[ReasonDetail]:
     """Return the details of a constraint in a tree (None for all): one for each condition key, else exactly one."""
     if constraint.reason == Reason.CONSUMED:
-        return [_detail_of_consumption(trees, constraint, tree)]
+        return [_describe_shortage(trees, constraint, tree)]
     if constraint.reason == Reason.CONDITION:
-        return _details_of_conditions(trees, constraint, tree)
+        return _describe_conditions(trees, constraint, tree)
     return [(constraint.reason, constraint.detail)]
 
 
-def _detail_of_consumption(
+def _describe_shortage(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> ReasonDetail:
     """Return the amounts of the consumed inventory with the smallest shortage."""
     forest = trees.forest
     rows = _rows_of(forest, constraint.value, tree)
     group = next(group for group in trees.request.groups if group.suffix == constraint.group)
-    alone = {constraint.value: group.resources[constraint.value]}
-    nearest = _least_missing(forest, rows, constraint.value, alone)
-    if nearest is None:
+    single_amount = {constraint.value: group.resources[constraint.value]}
+    shortage = _find_least_shortage(forest, rows, constraint.value, single_amount)
+    if shortage is None:
         # The class fits alone, but not together with the group's other classes.
-        nearest = _least_missing(forest, rows, constraint.value, group.resources)
+        shortage = _find_least_shortage(forest, rows, constraint.value, group.resources)
     detail = {"resource_class": constraint.value}
-    if nearest is not None:
-        _, class_id, requested_units, free_there = nearest
+    if shortage is not None:
+        _, class_id, requested_units, free_units = shortage
         detail |= {
             "consumed_class": forest.catalogue.class_by_id[class_id].name,
             "requested": cap_count(requested_units),
-            "free": cap_count(max(free_there, 0)),
+            "free": cap_count(max(free_units, 0)),
         }
     return Reason.CONSUMED, detail
 
@@ -72,18 +73,18 @@ def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
     return columns.row.values[first:end]
 
 
-_Missing = tuple[int, int, int, int]
+_Shortage = tuple[int, int, int, int]
 """The missing amount, the id of the consumed class, the requested and free amounts."""
 
 
-def _least_missing(
+def _find_least_shortage(
     forest: Forest, rows: Rows, consuming: str, amounts: Mapping[str, int]
-) -> _Missing | None:
+) -> _Shortage | None:
     """Return the smallest shortage of an inventory that a class consumes; None without a shortage.
 
     `rows` are the providers with the class; each is requested to give `amounts`, by class.
     """
-    shortages: list[_Missing] = []
+    shortages: list[_Shortage] = []
     for use, consuming_rows in forest.uses_at(consuming, rows):
         users = rows[consuming_rows]
         consumed = forest.classes[use.class_id]
@@ -106,49 +107,50 @@ def _least_missing(
     return min(shortages, default=None)
 
 
-def _details_of_conditions(
+def _describe_conditions(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> Sequence[ReasonDetail]:
-    (group,) = [each for each in trees.request.groups if each.suffix == constraint.group]
-    reasons: dict[str, str] = {}
-    for each in (tree, None):
-        for key, reason in _barring(trees, constraint, list(group.resources), each):
-            reasons.setdefault(key, reason)
-            if tree is None:
-                break
-        if reasons:
-            break
+    """Return the first condition for all trees, or each condition in a tree, else in all trees."""
+    (group,) = [group for group in trees.request.groups if group.suffix == constraint.group]
+    classes = list(group.resources)
+    conditions = list(
+        islice(_find_untolerated(trees, constraint, classes, tree), 1 if tree is None else None)
+    )
+    if not conditions:
+        conditions = list(_find_untolerated(trees, constraint, classes, None))
+    # The first reason of each key.
+    reasons = dict(reversed(conditions))
     return [(Reason.CONDITION, {"key": key, "reason": reasons[key]}) for key in sorted(reasons)]
 
 
-def _barring(
+def _find_untolerated(
     trees: MatchingTrees, constraint: Constraint, classes: Sequence[str], tree: int | None
 ) -> Iterator[tuple[str, str]]:
     """Yield keys and reasons of the untolerated conditions of the classes' providers and their ancestors."""
     forest = trees.forest
     tolerated = constraint.value
     visited_rows: set[int] = set()
-    for row in _rows(trees, classes, tree).tolist():
-        at = row
-        while at != NO_ROW and at not in visited_rows:
-            visited_rows.add(at)
-            for condition in forest.conditions(at):
+    for row in _find_supplying_rows(trees, classes, tree).tolist():
+        ancestor = row
+        while ancestor != NO_ROW and ancestor not in visited_rows:
+            visited_rows.add(ancestor)
+            for condition in forest.conditions(ancestor):
                 if tolerated is not None and condition.counts(tolerated):
                     yield condition.key, condition.reason
-            at = int(forest.parent.values[at])
+            ancestor = int(forest.parent.values[ancestor])
 
 
-def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Rows:
+def _find_supplying_rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Rows:
     """Return the rows of providers with an inventory of the classes, or consumed by one, in canonical order."""
     forest, order = trees.forest, trees.forest.order
-    has = np.zeros(forest.row_count, dtype=np.bool_)
+    mask = np.zeros(forest.row_count, dtype=np.bool_)
     for name in classes:
         columns = forest.class_inventories(name)
-        having = columns.row.values[columns.living_indices()]
-        has[having] = True
-        for use, users in forest.uses_at(name, having):
-            has[having[users] + use.offset] = True
+        rows = columns.row.values[columns.living_indices()]
+        mask[rows] = True
+        for use, users in forest.uses_at(name, rows):
+            mask[rows[users] + use.offset] = True
     if tree is not None:
         first = int(order.roots[tree])
-        return first + np.flatnonzero(has[first : order.end[first]])
-    return order.in_order(np.flatnonzero(has))
+        return first + np.flatnonzero(mask[first : order.end[first]])
+    return order.in_order(np.flatnonzero(mask))

@@ -19,8 +19,8 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.explain.constraints import Constraint, Reason, constraints_of
-from treeclaim.forest.explain.details import consuming_classes, details_of
+from treeclaim.forest.explain.constraints import Constraint, Reason, split_into_constraints
+from treeclaim.forest.explain.details import consuming_classes, find_details
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
     ROOT_REASONS,
@@ -76,7 +76,7 @@ def explain_request(
     require_known_names(forest, request)
     unnamed_held = _unnamed_held(forest, request)
     forest, request = free_holds(forest, request, budget)
-    constraints = constraints_of(
+    constraints = split_into_constraints(
         request,
         {group.suffix for group in request.groups if _is_any_barred(forest, group)},
         consuming_classes(forest, request),
@@ -154,12 +154,12 @@ def _step(
     after: int,
 ) -> dict[str, Any]:
     group = constraint.group
-    is_shared = not after and group is not None and len(group_suffixes) > 1
-    if is_shared and trees.matching(trees.of_group(str(group)), [str(group)]).any():
+    is_one_of_many = not after and group is not None and len(group_suffixes) > 1
+    if is_one_of_many and trees.matching(trees.of_group(str(group)), [str(group)]).any():
         group, reason = None, Reason.NO_COMMON_TREE
         detail: Mapping[str, Any] = {"groups": list(group_suffixes)}
     else:
-        reason, detail = details_of(trees, constraint, None)[0]
+        reason, detail = find_details(trees, constraint, None)[0]
     return {
         "group": group,
         "reason": reason.value,
@@ -208,7 +208,7 @@ def _explain_tree(trees: MatchingTrees, tree: int, unnamed_held: Held | None) ->
                 ),
             }
             for constraint in blocking
-            for reason, detail in details_of(trees, constraint, tree)
+            for reason, detail in find_details(trees, constraint, tree)
         ],
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.constraints import Constraint, Reason, essence_of, reduce_request
+from treeclaim.forest.explain.constraints import Constraint, Reason, matching_key, reduce_request
 from treeclaim.forest.solve.combine import combined_from, matching_anchors
 from treeclaim.forest.solve.problem import Problem, relate
 from treeclaim.forest.solve.stage import all_anchors
@@ -57,7 +57,7 @@ class MatchingTrees:
         self._consuming = {
             constraint.value for constraint in constraints if constraint.reason == Reason.CONSUMED
         }
-        self._known: dict[Hashable, Mask] = {}
+        self._masks: dict[Hashable, Mask] = {}
 
     def matching(
         self, kept: Collection[Constraint], groups: Collection[str] | None = None
@@ -69,12 +69,11 @@ class MatchingTrees:
         rules = [constraint.value for constraint in kept if constraint.reason == Reason.RULE]
         if not rules or self._judge is None or not matching.any():
             return matching
-        key = (essence_of(reduced_request), *map(id, rules))
-        if key not in self._known:
-            self._keep(
-                key, reduced_request, self._judge(self.forest, reduced_request, rules, matching)
-            )
-        return self._known[key]
+        key = (matching_key(reduced_request), *map(id, rules))
+        if key not in self._masks:
+            mask = self._judge(self.forest, reduced_request, rules, matching)
+            self._cache(key, reduced_request, mask)
+        return self._masks[key]
 
     def is_any_matching(self) -> bool:
         """Return whether any tree has a candidate; search in order, because an early tree usually matches."""
@@ -96,22 +95,22 @@ class MatchingTrees:
         )
 
     def _match_trees(self, request: CandidateRequest) -> Mask:
-        essence = essence_of(request)
-        if essence not in self._known:
+        key = matching_key(request)
+        if key not in self._masks:
             with self._budget.scope():
                 trees = self.forest.order.tree[_matching_roots(self._relate(request))]
             matching = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
             matching[trees] = True
-            self._keep(essence, request, matching)
-        return self._known[essence]
+            self._cache(key, request, matching)
+        return self._masks[key]
 
     def _relate(self, request: CandidateRequest) -> Problem:
         return relate(self.forest, request, SearchOptions(), self._budget)
 
-    def _keep(self, key: Hashable, request: CandidateRequest, mask: Mask) -> None:
+    def _cache(self, key: Hashable, request: CandidateRequest, mask: Mask) -> None:
         # The key grows with the request too.
         self._budget.hold(mask.nbytes + _GROUP_BYTES * len(request.groups))
-        self._known[key] = read_only(mask)
+        self._masks[key] = read_only(mask)
 
     def of_group(self, suffix: str) -> list[Constraint]:
         """Return the constraints of a group."""
@@ -125,16 +124,13 @@ class MatchingTrees:
         """
         if constraint.group is None or constraint.reason == Reason.NO_INVENTORY:
             return []
-        is_amount = constraint.reason in AMOUNT_REASONS
-        is_of_taking = is_amount or constraint.reason == Reason.CONDITION
-        if not is_of_taking and constraint.group != NO_GROUP:
-            return []
-        return [
-            constraint_of_group
-            for constraint_of_group in self.of_group(constraint.group)
-            if constraint_of_group.reason == Reason.NO_INVENTORY
-            and (not is_amount or constraint_of_group.value == constraint.value)
+        classes = [
+            each for each in self.of_group(constraint.group) if each.reason == Reason.NO_INVENTORY
         ]
+        if constraint.reason in AMOUNT_REASONS:
+            return [each for each in classes if each.value == constraint.value]
+        needs_classes = constraint.reason == Reason.CONDITION or constraint.group == NO_GROUP
+        return classes if needs_classes else []
 
     @property
     def between(self) -> list[Constraint]:
@@ -150,6 +146,6 @@ def _matching_roots(problem: Problem) -> Rows:
     matching = [
         tree
         for tree in all_anchors(problem).tolist()
-        if any(True for _ in splitter.candidates_under(np.array([tree])))
+        if next(splitter.candidates_under(np.array([tree])), None) is not None
     ]
     return problem.forest.order.roots[matching]
