@@ -37,7 +37,7 @@ class CandidateKind(ValueObject):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownCandidates:
+class CachedCandidates:
     """The candidates of a problem, and the providers with room at that time.
 
     Attributes:
@@ -54,7 +54,7 @@ class KnownCandidates:
     @classmethod
     def of(
         cls, kind: CandidateKind, problem: Problem, chosen: Choices, most: int | None
-    ) -> "KnownCandidates":
+    ) -> "CachedCandidates":
         """Return the candidates of a search for at most this many."""
         is_all = most is None or len(chosen) < most or not most
         trees = None if is_all else int(problem.order.tree[chosen[-1, 0]]) + 1
@@ -66,19 +66,19 @@ class KnownCandidates:
         fits = sum(fits.nbytes for fits in self.fits if fits is not None)
         return self.chosen.nbytes + fits + self.kind.nbytes
 
-    def with_room_now(self, problem: Problem) -> "KnownCandidates | None":
+    def updated_for(self, problem: Problem) -> "CachedCandidates | None":
         """Update the candidates for a later problem of the same kind; return None if a provider has gained room."""
         fits = _fits(problem, self.trees)
         fitting_choices = _with_room(problem, self.chosen, self.fits, fits)
         if fitting_choices is None or fitting_choices is self.chosen:
             return None if fitting_choices is None else self
         if self.trees is not None and problem.wanted and len(fitting_choices) < problem.wanted:
-            return self._filled_up(problem, fitting_choices, self.trees - 1)
-        return KnownCandidates(self.kind, fitting_choices, self.trees, fits)
+            return self._refilled(problem, fitting_choices, self.trees - 1)
+        return CachedCandidates(self.kind, fitting_choices, self.trees, fits)
 
-    def _filled_up(
+    def _refilled(
         self, problem: Problem, fitting_choices: Choices, tree: int
-    ) -> "KnownCandidates":
+    ) -> "CachedCandidates":
         """Search a tree and later ones again, and keep the candidates of earlier trees."""
         before = fitting_choices[problem.order.tree[fitting_choices[:, 0]] < tree]
         most = (problem.wanted or 0) + SMALLEST_BLOCK
@@ -91,14 +91,14 @@ def draw_candidates(
     problem: Problem, candidates: Callable[[], Iterator[Choices]]
 ) -> Iterator[Choices]:
     """Yield blocks of candidates from the cache, or search with `candidates` and cache the result."""
-    kind = _kind(problem)
+    kind = _make_kind(problem)
     if kind is None:
         yield from candidates()
         return
-    cached_candidates = _known_candidates(problem, kind)
-    if cached_candidates is not None:
-        if len(cached_candidates.chosen):
-            yield cached_candidates.chosen[: problem.wanted]
+    cached = _find_cached(problem, kind)
+    if cached is not None:
+        if len(cached.chosen):
+            yield cached.chosen[: problem.wanted]
         return
     blocks = [np.empty((0, len(problem.relations)), dtype=np.int64)]
     size = 0
@@ -108,31 +108,31 @@ def draw_candidates(
             blocks.append(block)
         yield block
     if size <= _MOST_BYTES:
-        now_known = KnownCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
-        problem.forest.cache.keep(_key(problem, kind), now_known)
+        cached = CachedCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
+        problem.forest.cache.keep(_make_key(problem, kind), cached)
         if _is_tree_by_tree(problem):
-            problem.forest.cache.keep(kind, now_known, replaces=True)
+            problem.forest.cache.keep(kind, cached, replaces=True)
 
 
-def _known_candidates(problem: Problem, kind: CandidateKind) -> KnownCandidates | None:
-    last = problem.forest.cache.find(kind)
-    if isinstance(last, KnownCandidates):
-        now_known = last.with_room_now(problem)
-        if now_known is not None:
-            if now_known is not last:
-                problem.forest.cache.keep(last.kind, now_known, replaces=True)
-            return now_known
-    cached_candidates = problem.forest.cache.find(_key(problem, kind))
-    return cached_candidates if isinstance(cached_candidates, KnownCandidates) else None
+def _find_cached(problem: Problem, kind: CandidateKind) -> CachedCandidates | None:
+    latest = problem.forest.cache.find(kind)
+    if isinstance(latest, CachedCandidates):
+        updated = latest.updated_for(problem)
+        if updated is not None:
+            if updated is not latest:
+                problem.forest.cache.keep(latest.kind, updated, replaces=True)
+            return updated
+    cached = problem.forest.cache.find(_make_key(problem, kind))
+    return cached if isinstance(cached, CachedCandidates) else None
 
 
-def _key(problem: Problem, kind: CandidateKind) -> Hashable:
+def _make_key(problem: Problem, kind: CandidateKind) -> Hashable:
     """Return the kind and the providers with room as a cache key."""
     fits = (relation.fits for relation in problem.relations)
     return kind, tuple(None if mask is None else np.packbits(mask).tobytes() for mask in fits)
 
 
-def _kind(problem: Problem) -> CandidateKind | None:
+def _make_kind(problem: Problem) -> CandidateKind | None:
     """Return the kind of a problem; None if its candidates must not be cached."""
     plan, options = problem.plan, problem.options
     request = plan.request
@@ -189,15 +189,15 @@ def _with_room(
 
     `before` and `now` are the masks of pairs with room, for each relation.
     """
-    for slot, (had, has) in enumerate(zip(before, now, strict=True)):
-        if has is None:
-            if had is not None and not had.all():
+    for slot, (had_room, has_room) in enumerate(zip(before, now, strict=True)):
+        if has_room is None:
+            if had_room is not None and not had_room.all():
                 return None
             continue
-        if had is not None and len(had) != len(has):
+        if had_room is not None and len(had_room) != len(has_room):
             return None
-        changed = np.flatnonzero(~has if had is None else has != had)
-        if has[changed].any():
+        changed = np.flatnonzero(~has_room if had_room is None else has_room != had_room)
+        if has_room[changed].any():
             return None
         if len(changed):
             is_full = np.zeros(problem.forest.row_count, dtype=np.bool_)

@@ -59,32 +59,29 @@ class Repetitions:
         self._seen.add(key)
         return True
 
-    def new_among(self, chosen: Choices) -> Choices:
+    def keep_new(self, chosen: Choices) -> Choices:
         """Return the new candidates, and record their keys."""
         if not self._is_possible:
             return chosen
         shared = np.flatnonzero(self._sharing[chosen].all(axis=1))[::-1]
         # In reverse order, so that the first of equal candidates stays.
         first = dict(zip(keys_of(chosen[shared]), shared.tolist(), strict=True))
-        new = first.keys() - self._seen
-        self._budget.hold(len(new) * (_BYTES_OF_A_KEY + 8 * chosen.shape[1]))
-        self._seen |= new
-        are_new = np.ones(len(chosen), dtype=np.bool_)
-        are_new[shared] = False
-        are_new[[first[key] for key in new]] = True
-        return chosen[are_new]
+        new_keys = first.keys() - self._seen
+        self._budget.hold(len(new_keys) * (_BYTES_OF_A_KEY + 8 * chosen.shape[1]))
+        self._seen |= new_keys
+        is_new = np.ones(len(chosen), dtype=np.bool_)
+        is_new[shared] = False
+        is_new[[first[key] for key in new_keys]] = True
+        return chosen[is_new]
 
 
 def distinct(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Choices]:
     """Yield the candidates without those of earlier anchors."""
     repetitions = Repetitions(problem)
     for block in blocks:
-        chosen = repetitions.new_among(block.chosen)
+        chosen = repetitions.keep_new(block.chosen)
         if len(chosen):
             yield chosen
-
-
-_FIRST_ROUND = 1
 
 
 def combine_stages(
@@ -140,18 +137,18 @@ def in_turn(
     """
     size_of_each = max(size // max(len(anchors), 1), 1)
     waiting = [_Source(draw(anchors[[index]], size_of_each)) for index in range(len(anchors))]
-    turn = _FIRST_ROUND
+    count = 1
     while waiting:
-        still = []
+        unfinished = []
         for source in waiting:
-            remaining_count = turn
+            remaining_count = count
             while remaining_count and (block := source.take(remaining_count)) is not None:
                 yield block
                 remaining_count -= len(block.chosen)
             if not remaining_count:
-                still.append(source)
-        waiting = still
-        turn *= 2
+                unfinished.append(source)
+        waiting = unfinished
+        count *= 2
 
 
 class _Source:
@@ -159,16 +156,16 @@ class _Source:
 
     def __init__(self, blocks: Iterator[Anchored]) -> None:
         self._blocks = blocks
-        self._rest: Anchored | None = None
+        self._buffer: Anchored | None = None
 
     def take(self, count: int) -> Anchored | None:
         """Return at most `count` candidates; None at the end."""
-        while self._rest is None or not len(self._rest.chosen):
-            self._rest = next(self._blocks, None)
-            if self._rest is None:
+        while self._buffer is None or not len(self._buffer.chosen):
+            self._buffer = next(self._blocks, None)
+            if self._buffer is None:
                 return None
-        anchor, chosen = self._rest
-        self._rest = Anchored(anchor[count:], chosen[count:])
+        anchor, chosen = self._buffer
+        self._buffer = Anchored(anchor[count:], chosen[count:])
         return Anchored(anchor[:count], chosen[:count])
 
 
@@ -244,19 +241,19 @@ def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:
 
 def gather_blocks(blocks: _Blocks) -> _Blocks:
     """Join small blocks in order, because each block has a high fixed cost."""
-    waiting: list[npt.NDArray[np.int64]] = []
+    waiting: list[Choices] = []
     count = 0
     for block in blocks:
         waiting.append(block)
         count += len(block)
         if count >= CANDIDATES_TOGETHER:
-            yield _together(waiting)
+            yield _join(waiting)
             waiting, count = [], 0
     if waiting:
-        yield _together(waiting)
+        yield _join(waiting)
 
 
-def _together(blocks: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+def _join(blocks: list[Choices]) -> Choices:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
@@ -268,29 +265,29 @@ def sample(
     Each candidate draws a random number, and the candidates with the smallest numbers are kept. Memory
     therefore grows with the sample alone.
     """
-    kept: list[npt.NDArray[np.int64]] = []
-    drawn: list[npt.NDArray[np.float64]] = []
-    candidates = most = 0
+    kept: list[Choices] = []
+    numbers: list[npt.NDArray[np.float64]] = []
+    kept_count = 0
     for block in blocks:
         budget.check()
         budget.hold(block.nbytes)
         kept.append(block)
-        drawn.append(generator.random(len(block)))
-        candidates += len(block)
+        numbers.append(generator.random(len(block)))
+        kept_count += len(block)
         # Sorting only after the number has doubled keeps the work linear.
-        if count is not None and candidates > 2 * max(count, most):
-            before = candidates
-            kept, drawn = _smallest(kept, drawn, count)
-            candidates = most = len(kept[0])
-            budget.hold((candidates - before) * block.itemsize * block.shape[1])
+        if count is not None and kept_count > 2 * count:
+            dropped_count = kept_count - count
+            kept, numbers = _keep_smallest(kept, numbers, count)
+            kept_count = count
+            budget.hold(-dropped_count * block.itemsize * block.shape[1])
     if kept:
-        yield _smallest(kept, drawn, count)[0][0]
+        yield _keep_smallest(kept, numbers, count)[0][0]
 
 
-def _smallest(
-    blocks: list[npt.NDArray[np.int64]], drawn: list[npt.NDArray[np.float64]], count: int | None
-) -> tuple[list[npt.NDArray[np.int64]], list[npt.NDArray[np.float64]]]:
+def _keep_smallest(
+    blocks: list[Choices], block_numbers: list[npt.NDArray[np.float64]], count: int | None
+) -> tuple[list[Choices], list[npt.NDArray[np.float64]]]:
     """Return the candidates with the smallest numbers, sorted by number."""
-    numbers = np.concatenate(drawn)
+    numbers = np.concatenate(block_numbers)
     order = np.argsort(numbers)[:count]
     return [np.concatenate(blocks)[order]], [numbers[order]]

@@ -165,10 +165,11 @@ def _disjoint(
             pairs = {id(relations[slot].pairs): relations[slot].pairs for slot in constraint.slots}
             for slot in constraint.slots:
                 budget.check()
-                mine = relations[slot].pairs
-                other_pairs = [other for other in pairs.values() if other is not mine]
-                if counts[id(mine)] == 1 and not any(
-                    have_common_provider(forest, mine, other) for other in other_pairs
+                slot_pairs = relations[slot].pairs
+                if counts[id(slot_pairs)] == 1 and not any(
+                    have_common_provider(forest, slot_pairs, rival_pairs)
+                    for rival_pairs in pairs.values()
+                    if rival_pairs is not slot_pairs
                 ):
                     disjoint.add((slot, name))
     return frozenset(disjoint)

@@ -102,12 +102,13 @@ class Combiner:
         """
         if not len(anchors) or self._rules.are_free:
             return anchors
-        every = np.arange(len(anchors)) if kinds is None else kinds
-        _, first, kind_of = np.unique(every, return_index=True, return_inverse=True)
+        if kinds is None:
+            kinds = np.arange(len(anchors))
+        _, first, kind_numbers = np.unique(kinds, return_index=True, return_inverse=True)
         is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
         for block in self.first_of_each(anchors[np.sort(first)], size):
             is_matched[block.anchor] = True
-        matching: Integers = anchors[is_matched[anchors[first]][kind_of]]
+        matching: Integers = anchors[is_matched[anchors[first]][kind_numbers]]
         return matching
 
     def first_of_each(self, anchors: Integers, size: int) -> Iterator[Anchored]:
@@ -153,8 +154,8 @@ class Combiner:
 
         `counts` are the options of each step, shape (steps, anchors); `sizes` are their products.
         """
-        whole = sizes.astype(np.int64)
-        row, number = Window(np.zeros_like(whole), whole).pairs()
+        counts_of_anchors = sizes.astype(np.int64)
+        row, number = Window(np.zeros_like(counts_of_anchors), counts_of_anchors).pairs()
         chosen = np.empty((len(row), len(counts)), dtype=np.int64)
         is_single = len(row) == len(anchors)  # No anchor has less than one choice.
         for slot, count in zip(self._rules.slots[::-1], counts[::-1], strict=True):
@@ -167,25 +168,26 @@ class Combiner:
         return Anchored(anchors[row], chosen)
 
     def _search(
-        self, anchors: Integers, size: int, enough: Callable[[Block], Mask] | None = None
+        self, anchors: Integers, size: int, is_finished: Callable[[Block], Mask] | None = None
     ) -> Iterator[Anchored]:
         stack = Stack(self._budget)
         stack.push(0, Block.empty(anchors, len(self._domains), len(self._heads)))
         try:
-            yield from self._deepen(stack, size, enough)
+            yield from self._deepen(stack, size, is_finished)
         finally:
             stack.clear()
 
     def _deepen(
-        self, stack: Stack, size: int, enough: Callable[[Block], Mask] | None
+        self, stack: Stack, size: int, is_finished: Callable[[Block], Mask] | None
     ) -> Iterator[Anchored]:
-        surviving = 1.0
+        """Yield the candidates of the blocks on a stack, without anchors that `is_finished` excludes."""
+        surviving_share = 1.0
         dead_ends = 0
         while stack:
             self._budget.check()
             depth, block = stack.pop()
-            if enough is not None:
-                block = block.take(np.flatnonzero(~enough(block)))
+            if is_finished is not None:
+                block = block.take(np.flatnonzero(~is_finished(block)))
                 if not len(block):
                     continue
             if depth == len(self._rules.steps):
@@ -194,12 +196,12 @@ class Combiner:
                 continue
             window = self._window(depth, block)
             # The rules are expected to remove the same share of pairs as in the previous step.
-            rows = window.rows_within(size / surviving)
+            rows = window.rows_within(size / surviving_share)
             if rows < len(block):
                 stack.push(depth, block.part(slice(rows, None)))
                 block, window = block.part(slice(rows)), window.first_rows(rows)
             grown = self._grow(depth, block, window)
-            surviving = max(len(grown), 1) / max(window.size, 1)
+            surviving_share = max(len(grown), 1) / max(window.size, 1)
             if dead_ends > PATIENCE:
                 grown = grown.take(np.flatnonzero(self._completable(depth + 1, grown)))
             if len(grown):

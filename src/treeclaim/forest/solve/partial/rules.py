@@ -26,7 +26,7 @@ _Positions = npt.NDArray[np.int64]
 _AT_ONCE = 4_096
 """Partial candidates to compare together; each compares all pairs of two slots' uses."""
 
-_NOT_THERE = NO_CODE - 1
+_UNEQUAL_CODE = NO_CODE - 1
 """A code that equals no other, not even `NO_CODE`."""
 
 
@@ -67,15 +67,15 @@ class Rules:
     def at_most(self, counts: Callable[[int], Integers]) -> npt.NDArray[np.float64]:
         """Return an upper bound of each anchor's number of candidates, from the option counts of a slot."""
         most: npt.NDArray[np.float64] | float = 1.0
-        places: dict[int | None, int] = {None: 0}
+        equal_slots: dict[int | None, int] = {None: 0}
         for step in self.steps:
             if step.slot is None:
                 continue
             # Slots without exchanges choose a set or a multiset of providers.
-            place = places[step.not_before]
-            places[step.slot] = place + 1 if step.not_before is not None else 1
-            added = -place if step.not_before in step.differs else place
-            most = most * np.maximum(counts(step.slot) + added, 0) / (place + 1)
+            earlier = equal_slots[step.not_before]
+            equal_slots[step.slot] = earlier + 1
+            added = -earlier if step.not_before in step.differs else earlier
+            most = most * np.maximum(counts(step.slot) + added, 0) / (earlier + 1)
         return np.asarray(most)
 
     def with_room(
@@ -113,15 +113,15 @@ class Rules:
             new = block.chosen[:, [step.slot]]
             earlier_choices = block.chosen[:, step.other_trees]
             apart = self.roots[earlier_choices] != self.roots[new]
-            verdicts.append(_each((earlier_choices == new) | apart))
+            verdicts.append(_all_in_row((earlier_choices == new) | apart))
         if step.avoids:
             new = block.chosen[:, [step.slot]]
-            verdicts.append(_each(~self._is_below(new, block.heads[:, step.avoids])))
+            verdicts.append(_all_in_row(~self._is_below(new, block.heads[:, step.avoids])))
         for compared in step.compared:
             values = self.values[compared.name]
             new = values[block.chosen[:, [step.slot]]]
-            same = values[block.chosen[:, compared.slots]] == new
-            verdicts.append(_each(same if compared.is_same else ~same))
+            is_equal = values[block.chosen[:, compared.slots]] == new
+            verdicts.append(_all_in_row(is_equal if compared.is_same else ~is_equal))
         verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         if step.completes_unsuffixed and self.required:
             group = block.chosen[:, self.unsuffixed]
@@ -133,8 +133,8 @@ class Rules:
             return None
         head = block.heads[:, [step.subtree]]
         verdicts = [
-            _each(self._is_below(block.chosen[:, step.covers], head)),
-            _each(~self._is_below(block.chosen[:, step.spares], head)),
+            _all_in_row(self._is_below(block.chosen[:, step.covers], head)),
+            _all_in_row(~self._is_below(block.chosen[:, step.spares], head)),
         ]
         verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         return _all_of(verdicts)
@@ -160,9 +160,9 @@ def _claimed_pairs(
     return window.pair_of(domain.find_options(block.anchor, positions))
 
 
-def _each(truths: npt.NDArray[np.bool_]) -> Mask:
-    each: Mask = np.logical_and.reduce(truths, axis=1)
-    return each
+def _all_in_row(truths: npt.NDArray[np.bool_]) -> Mask:
+    are_all: Mask = np.logical_and.reduce(truths, axis=1)
+    return are_all
 
 
 def _any_in_row(truths: npt.NDArray[np.bool_]) -> Mask:
@@ -192,17 +192,17 @@ def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence
 
 
 def _have_room(slot: int, entries: dict[int, Integers], domains: Sequence[Domain]) -> Mask:
-    mine = domains[slot].uses
-    if mine is None:
+    uses = domains[slot].uses
+    if uses is None:
         return np.ones(len(entries[slot]), dtype=np.bool_)
-    codes = mine.codes[entries[slot]]
-    used = mine.amounts[entries[slot]]
+    codes = uses.codes[entries[slot]]
+    used = uses.amounts[entries[slot]]
     for number, entry in entries.items():
         other_uses = domains[number].uses
         if number == slot or other_uses is None:
             continue
-        theirs = np.where(other_uses.codes == NO_CODE, _NOT_THERE, other_uses.codes)[entry]
-        is_same = codes[:, :, None] == theirs[:, None, :]
-        used += (is_same * other_uses.amounts[entry][:, None, :]).sum(axis=2)
-    fits: Mask = ((used <= mine.free[entries[slot]]) | (codes == NO_CODE)).all(axis=1)
+        other_codes = np.where(other_uses.codes == NO_CODE, _UNEQUAL_CODE, other_uses.codes)[entry]
+        is_equal = codes[:, :, None] == other_codes[:, None, :]
+        used += (is_equal * other_uses.amounts[entry][:, None, :]).sum(axis=2)
+    fits: Mask = ((used <= uses.free[entries[slot]]) | (codes == NO_CODE)).all(axis=1)
     return fits
