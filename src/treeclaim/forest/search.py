@@ -51,8 +51,7 @@ def search(
     budget = budget or Budget(options.seconds, options.most_bytes)
     stages = budget.stages
     # Amounts of the request's holds count as free in all stages.
-    if request.from_holds:
-        forest, request = free_holds(forest, request, budget)
+    forest, request = free_holds(forest, request, budget)
     problem = relate(forest, request, options, budget)
     summaries = Summaries(problem, form)
     order = request.order

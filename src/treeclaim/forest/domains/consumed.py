@@ -155,25 +155,16 @@ def have_room_for_consumed(
     """
     fits: Mask | None = None
     for name, amount in amounts.items():
-        most = most_by_consumed(forest, pairs, name)
-        if most is not None:
-            fits = most >= amount if fits is None else fits & (most >= amount)
+        units = _most_units(forest, name)
+        if units is not None:
+            has_room = units[pairs.indices[name]] >= amount
+            fits = has_room if fits is None else fits & has_room
     if fits is not None and len(amounts) > 1:
         # Several classes may use the same inventory.
         numbers = np.flatnonzero(fits)
         uses = uses_of_options(forest, pairs, amounts, numbers)
         fits[numbers] = (uses.amounts <= uses.free).all(axis=1)
     return fits
-
-
-def most_by_consumed(forest: Forest, pairs: Pairs, name: str) -> Integers | None:
-    """Return the units of a class that each pair's consumed inventories have room for.
-
-    Returns:
-        Read-only int64, shape (pairs,); None if no inventory consumes anything.
-    """
-    most = _most_units(forest, name)
-    return None if most is None else most[pairs.indices[name]]
 
 
 def uses_of_options(

@@ -16,6 +16,7 @@ from treeclaim.forest.table.columns import (
     Mask,
     Rows,
     expand_ranges,
+    find_ascending,
     require_ascending,
     search_ascending,
 )
@@ -124,11 +125,9 @@ class Domain:
         if positions.size > len(self.order.tree) and self._by_position is not None:
             return self._by_position.take(positions)
         keys = anchors[:, None] * self.order.span + self.order.rank(positions)
-        entry: Integers = search_ascending(self.keys, keys)
-        is_option = entry < len(self.keys)
-        is_option[is_option] = self.keys[entry[is_option]] == keys[is_option]
-        entry[~is_option] = -1
-        return entry
+        is_option, options = find_ascending(self.keys, keys)
+        options[~is_option] = -1
+        return options
 
     def restrict(self, options: Mask) -> "Domain":
         """Return the domain with only some options; itself if these are all."""
@@ -189,16 +188,17 @@ def domain_of(
         indices = pairs.indices[name]
         numbers = np.arange(indices.start, indices.stop) if isinstance(indices, slice) else indices
         room[name] = forest.class_inventories(name).room(_kept_positions(numbers[chosen], fits))
-    pair_numbers = np.arange(len(pairs.provider))[chosen] if uses is not None else None
+    option_uses = None
+    if uses is not None:
+        numbers = _kept_positions(np.arange(len(pairs.provider))[chosen], fits)
+        option_uses = uses_of_options(forest, pairs, uses, numbers)
     return Domain(
         starts=starts,
         positions=_kept_positions(pairs.provider[chosen], fits),
         order=forest.order,
         is_local=pairs.is_local,
         room=room,
-        uses=None
-        if uses is None or pair_numbers is None
-        else uses_of_options(forest, pairs, uses, _kept_positions(pair_numbers, fits)),
+        uses=option_uses,
     )
 
 

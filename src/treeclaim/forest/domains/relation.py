@@ -12,6 +12,8 @@ and a request only compares its amounts with the free units.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 
 import numpy as np
 
@@ -93,12 +95,11 @@ def relations_of(
 ) -> list[Relation]:
     """Return the relations of a group's slots: one for a suffixed group, else one for each class."""
     conditions = _counting(forest, group.conditions, gives=bool(group.resources))
-    may_consume = consumed.has_consumption(forest)
     if group.suffix != NO_GROUP:
         budget.check()
         classes = tuple(sorted(group.resources))
         pairs = _cached_pairs(forest, classes, conditions, _suffixed_pairs, budget)
-        return [_fitting(forest, group, pairs, may_consume=may_consume)]
+        return [_compare_amounts(forest, group, pairs)]
     # The providers of the group must have the required traits together, so a single class needs them
     # all from its provider.
     make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed_pairs
@@ -106,7 +107,7 @@ def relations_of(
     for name in group.resources:
         budget.check()
         pairs = _cached_pairs(forest, (name,), conditions, make, budget)
-        relations.append(_fitting(forest, group, pairs, may_consume=may_consume))
+        relations.append(_compare_amounts(forest, group, pairs))
     return relations
 
 
@@ -155,33 +156,20 @@ def anchors_allowed(
     return forest.cache.get(("anchors", root, outcast), made)
 
 
-def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs, *, may_consume: bool) -> Relation:
+def _compare_amounts(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
     """Compare the amounts of a group, and their consumption, with the free amounts of pairs."""
-    fits: Mask | None = None
+    masks, consuming = [], {}
     for name, indices in pairs.indices.items():
-        leniency = group.leniency.get(name, STRICT)
-        has_amount = forest.class_inventories(name).fits(indices, group.resources[name], leniency)
-        fits = has_amount if fits is None else fits & has_amount
-    if may_consume:
-        fits = _with_room_for_consumed(forest, group, pairs, fits)
+        amount, leniency = group.resources[name], group.leniency.get(name, STRICT)
+        masks.append(forest.class_inventories(name).fits(indices, amount, leniency))
+        if not (leniency.ignore_capacity or leniency.ignore_consumed_capacity):
+            consuming[name] = amount
+    if consumed.has_consumption(forest):
+        has_room = consumed.have_room_for_consumed(forest, pairs, consuming)
+        if has_room is not None:
+            masks.append(has_room)
+    fits = reduce(and_, masks) if masks else None
     return Relation(pairs, None if fits is None or fits.all() else fits)
-
-
-def _with_room_for_consumed(
-    forest: Forest, group: RequestGroup, pairs: Pairs, fits: Mask | None
-) -> Mask | None:
-    """Return which fitting pairs also have room for the consumption of the amounts; None for all."""
-    strict = {
-        name: group.resources[name]
-        for name in pairs.indices
-        if not _overlooks_consumed(group.leniency.get(name, STRICT))
-    }
-    has_room = consumed.have_room_for_consumed(forest, pairs, strict) if strict else None
-    return fits if has_room is None else has_room if fits is None else fits & has_room
-
-
-def _overlooks_consumed(leniency: Leniency) -> bool:
-    return leniency.ignore_capacity or leniency.ignore_consumed_capacity
 
 
 _ANY_PROVIDER = ProviderConditions(tolerates=None)

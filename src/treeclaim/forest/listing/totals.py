@@ -21,6 +21,7 @@ from treeclaim.forest.table.columns import (
     Rows,
     cap_count,
     expand_ranges,
+    find_ascending,
     require_ascending,
     search_ascending,
     sum_by_part,
@@ -134,9 +135,7 @@ def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
 
 def _passing(rows: Rows, group: Integers, members: Rows) -> tuple[Integers, Integers]:
     """Return the groups and indices of the members that are among ascending rows."""
-    at = search_ascending(rows, members)
-    passes = at < len(rows)
-    passes[passes] = rows[at[passes]] == members[passes]
+    passes, at = find_ascending(rows, members)
     return group[passes], at[passes]
 
 

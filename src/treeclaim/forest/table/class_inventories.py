@@ -14,6 +14,7 @@ from treeclaim.forest.table.columns import (
     Mask,
     RecentEntries,
     Rows,
+    find_ascending,
     require_ascending,
     search_ascending,
 )
@@ -195,9 +196,7 @@ class ClassInventories:
         """
         if len(rows) == len(self) and (self.row.values == rows).all():
             return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
-        indices = search_ascending(self.row.values, rows)
-        has = indices < len(self)
-        has[has] = self.row.values[indices[has]] == rows[has]
+        has, indices = find_ascending(self.row.values, rows)
         return has, indices[has]
 
     def locate(self, rows: Rows) -> tuple[Rows, Rows]:
@@ -208,10 +207,8 @@ class ClassInventories:
         if len(rows) <= len(self):
             has, indices = self.indices_of(rows)
             return np.flatnonzero(has), indices
-        at = search_ascending(rows, self.row.values)
-        is_there = at < len(rows)
-        is_there[is_there] = rows[at[is_there]] == self.row.values[is_there]
-        return at[is_there], np.flatnonzero(is_there)
+        has_row, at = find_ascending(rows, self.row.values)
+        return at[has_row], np.flatnonzero(has_row)
 
     def room(self, indices: Rows) -> npt.NDArray[np.int64]:
         """Return the most that one candidate may take: min(free, max_unit), int64 units."""

@@ -78,6 +78,14 @@ def search_ascending(
     return numbers.searchsorted(wanted, side=side)
 
 
+def find_ascending(numbers: npt.NDArray[Any], sought: npt.NDArray[Any]) -> tuple[Mask, Integers]:
+    """Return which sought numbers are among ascending ones, and all insertion points."""
+    at = search_ascending(numbers, sought)
+    is_found = at < len(numbers)
+    is_found[is_found] = numbers[at[is_found]] == sought[is_found]
+    return is_found, at
+
+
 def expand_ranges(first: Integers, counts: Integers) -> Integers:
     """Return the numbers of all ranges, concatenated, given the starts and lengths of the ranges."""
     before = counts.cumsum() - counts

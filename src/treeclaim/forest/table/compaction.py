@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Column, Rows, find_ascending, search_ascending
 from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
 
 FEWEST_DEAD_ROWS = 4096
@@ -88,9 +88,7 @@ class Compaction:
 
     def copied_among(self, rows: Rows) -> tuple[list[int], list[int]]:
         """Return the copies of the rows that are copied, and these rows."""
-        at = search_ascending(self.copied, rows)
-        is_copied = at < len(self.copied)
-        is_copied[is_copied] = self.copied[at[is_copied]] == rows[is_copied]
+        is_copied, at = find_ascending(self.copied, rows)
         return at[is_copied].tolist(), rows[is_copied].tolist()
 
     def mark_dead(self, rows: Rows, class_ids: Iterable[int]) -> None:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, expand_ranges, search_ascending
+from treeclaim.forest.table.columns import (
+    NO_ROW,
+    Integers,
+    Rows,
+    expand_ranges,
+    find_ascending,
+    search_ascending,
+)
 from treeclaim.model.whole import Numbers
 
 
@@ -84,11 +91,8 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
 
 def _indices(ids: Numbers, sought_ids: Numbers) -> Integers:
     """Return the indices of the sought ids, -1 for ids that are missing."""
-    at = search_ascending(ids, sought_ids)
-    at[at == len(ids)] = 0
-    is_there = ids[at] == sought_ids if len(ids) else np.zeros(0, dtype=np.bool_)
-    indices: Integers = np.where(is_there, at, NO_ROW)
-    return indices
+    is_found, at = find_ascending(ids, sought_ids)
+    return np.where(is_found, at, NO_ROW)
 
 
 def _levels(parent: Integers) -> Sequence[Integers]:
