@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.planning.assumptions import apply_assumptions
 from treeclaim.forest.planning.consumers import Consumers, attach_requests, read_consumers
-from treeclaim.forest.planning.given import apply_assumptions
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.model.changes import Cursor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers as plans see them: what they hold, and what they need (contract page 101)."""
+"""Consumers with their allocations and valid requests, for plans (contract page 101)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -30,16 +30,13 @@ class PlannedConsumer:
     """A consumer with allocations.
 
     Attributes:
-        uuid: The consumer's UUID.
-        project: Its owner's project; empty for a consumer without a record.
-        type: Name of its type; None if it never got one.
-        generation: Its generation; 0 without a record.
-        allocations: Its allocations.
-        requests: The alternatives of its valid request that can be read; none without one.
+        project: The project of the consumer's owner; empty for a consumer without a record.
+        type: The name of the consumer's type; None if it never had a type.
+        generation: 0 for a consumer without a record.
+        requests: The readable alternatives of the consumer's valid request; empty without a valid request.
         numbers: The position of each alternative in the kept request.
-        drawn: Amounts that return to holds when it is released, by hold.
-        is_hold: Whether it is a hold.
-        is_made_up: Whether it exists only for the call.
+        drawn: Amounts that return to holds when the consumer is released, by hold.
+        is_assumed: Whether the consumer exists only for the call.
     """
 
     uuid: str
@@ -51,10 +48,10 @@ class PlannedConsumer:
     numbers: tuple[int, ...] = ()
     drawn: Mapping[str, Amounts] = field(default_factory=dict)
     is_hold: bool = False
-    is_made_up: bool = False
+    is_assumed: bool = False
 
     def sums(self) -> Counter[str]:
-        """Return what it holds of each class."""
+        """Return the allocated amounts by class."""
         total_amounts: Counter[str] = Counter()
         for amounts in self.allocations.values():
             total_amounts.update(amounts)
@@ -62,7 +59,7 @@ class PlannedConsumer:
 
     @property
     def tolerated(self) -> frozenset[str]:
-        """Return the keys that any group tolerates of the first alternative that the allocations add up to."""
+        """Return the tolerated keys of the first alternative that demands exactly the allocated amounts."""
         total_amounts = self.sums()
         for request in self.requests:
             if +demand(request) == total_amounts:
@@ -77,11 +74,11 @@ Consumers = dict[str, PlannedConsumer]
 def read_consumers(
     forest: Forest, parts: Iterable[ConsumersRead], budget: Budget
 ) -> tuple[Consumers, Mapping[str, str]]:
-    """Put together what was read of consumers in the snapshot that the Forest shows.
+    """Read consumers from parts of one snapshot, which must be that of the Forest.
 
     Returns:
         Consumers without requests, and their kept requests: JSON lists of queries by consumer. Allocations
-        of providers or classes that do not exist are left out.
+        of unknown providers or classes are skipped.
     """
     request_texts: dict[str, str] = {}
     owners: dict[str, tuple[str, str | None, int]] = {}
@@ -91,7 +88,7 @@ def read_consumers(
         budget.check()
         match part:
             case AllocationColumns():
-                _put_together(forest, part, allocations_by_consumer, budget)
+                _add_allocations(forest, part, allocations_by_consumer, budget)
             case OwnerColumns():
                 owner_rows = zip(part.project, part.type, part.generation, strict=True)
                 owners.update(zip(part.uuid, owner_rows, strict=True))
@@ -112,7 +109,7 @@ def read_consumers(
     return consumers, request_texts
 
 
-def _put_together(
+def _add_allocations(
     forest: Forest,
     part: AllocationColumns,
     allocations_by_consumer: dict[str, dict[str, dict[str, int]]],
@@ -134,7 +131,7 @@ def _put_together(
 
 
 def demand(request: CandidateRequest) -> Counter[str]:
-    """Return the requested amount of each class."""
+    """Return the requested amounts by class."""
     amounts: Counter[str] = Counter()
     for group in request.groups:
         amounts.update(group.resources)
@@ -148,20 +145,20 @@ def attach_requests(
     forest: Forest,
     parse: Callable[[str], CandidateRequest],
 ) -> Consumers:
-    """Return consumers with their valid requests (contract page 100, section 4); requests of the call come first.
+    """Return consumers with their valid requests (contract page 100, section 4).
 
     Args:
         consumers: Consumers with allocations.
         request_texts: Kept requests, JSON lists of queries, by consumer.
-        queries_by_consumer: Queries of the call by consumer.
-        forest: The Forest that knows the names in queries.
+        queries_by_consumer: Queries of the call, which replace the kept request of a consumer.
+        forest: The Forest; a query with an unknown name is not readable.
         parse: Parses a query, or raises a TreeclaimError; checks the deadline.
     """
     read_list = cache(orjson.loads)
 
     @cache
     def read(text: str) -> tuple[CandidateRequest | None, Counter[str]]:
-        """Return a query, None if it cannot be read any more, and what it adds up to."""
+        """Return the request of a query and its demand; None if it is not readable any more."""
         try:
             request = replace(parse(text), limit=None, from_holds=())
             require_known_names(forest, request)
@@ -171,7 +168,7 @@ def attach_requests(
 
     @cache
     def read_all(texts: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[CandidateRequest, ...]]:
-        """Return the numbers of the queries that can be read, and these."""
+        """Return the numbers of the readable queries, and their requests."""
         requests = {number: read(text)[0] for number, text in enumerate(texts)}
         readable = {number: request for number, request in requests.items() if request}
         return tuple(readable), tuple(readable.values())
@@ -188,10 +185,10 @@ def attach_requests(
     return {uuid: with_request(consumer) for uuid, consumer in consumers.items()}
 
 
-def need_in(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction, str]]:
-    """Return the key by which consumers are placed: by descending need, then by uuid (contract page 101, section 4).
+def make_need_key(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction, str]]:
+    """Return the sort key for placing consumers: by descending need, then by uuid (contract page 101, section 4).
 
-    The need is the greatest share of a class in the capacity of the whole cloud.
+    The need of a consumer is its greatest share of a class in the capacity of the whole cloud.
     """
 
     @cache

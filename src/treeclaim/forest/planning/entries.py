@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wanted states of providers, applied to a Forest (contract page 101, section 1; page 99, section 8).
-
-The code for batch writes also determines here the providers of entries, and their ancestors.
-"""
+"""Applies wanted states of providers to a Forest, as a batch would write them (contract page 101, section 1)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -54,24 +51,22 @@ _Target = Target[ProviderRecord]
 
 
 def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:
-    """Bring providers to the states that are wanted; custom names that are missing are made.
+    """Apply the wanted states of providers; missing custom traits and classes are created.
 
     Raises:
-        BatchRefusedError: with all that is wrong; the providers are as they were then.
+        BatchRefusedError: with all faults of the entries; no provider is changed then.
     """
     _Batch(forest, entries, budget).apply()
 
 
 def rows_of_trees(forest: Forest, uuids: Iterable[str]) -> list[int]:
-    """Return all rows of the trees of some providers; those that do not exist are left out."""
+    """Return all rows of the trees of the providers that exist."""
     rows = [row for row in map(forest.row_of, uuids) if row is not None]
     roots = np.unique(forest.root.values[rows]).tolist() if rows else []
     return [row for root in roots for row in range(root, int(forest.end.values[root]))]
 
 
 class _Batch:
-    """The entries of a call, and the providers that they are about."""
-
     def __init__(self, forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:
         self._forest = forest
         self._budget = budget
@@ -87,8 +82,7 @@ class _Batch:
         """Ids of the new providers."""
 
     def apply(self) -> None:
-        """Apply all entries, or raise all that is wrong with them."""
-        self._make_names()
+        self._create_names()
         wanted_parents = set(filter(None, self._hierarchy.wanted.values()))
         known = {parent for parent in wanted_parents if self._forest.row_of(parent) is not None}
         uuids = known.union(target.uuid for target in self._targets)
@@ -104,15 +98,15 @@ class _Batch:
         if self._problems:
             self._problems.sort(key=lambda problem: problem.index)
             raise BatchRefusedError(self._problems[:MOST_PROBLEMS])
-        self._ids = self._ids_of_new()
+        self._ids = self._assign_ids()
         records = list(self._records())
         self._require_sound_consumption({record.id: record for record in records})
         self._forest.apply(Changes(NOWHERE, records=records))
 
     # -- names -----------------------------------------------------------------------------------
 
-    def _make_names(self) -> None:
-        """Make the custom names that are missing, which come behind all others."""
+    def _create_names(self) -> None:
+        """Create the missing custom names, with ids above all existing ids."""
         catalogue = self._forest.catalogue
         traits = self._missing_names(catalogue.traits, TRAITS.name)
         classes = self._missing_names(catalogue.resource_classes, INVENTORIES.name)
@@ -141,19 +135,19 @@ class _Batch:
     # -- trees -----------------------------------------------------------------------------------
 
     def _make_hierarchy(self) -> Hierarchy:
-        """Return the parents as they are, of all in the trees concerned, and as they are to be."""
+        """Return the current parents in all affected trees, and the wanted parents."""
         parent_by_uuid: dict[str, str | None] = {}
-        concerned: set[str] = set()
+        affected: set[str] = set()
         for target in self._targets:
             parent = target.entry.parent
             if target.is_new:
                 parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
-                concerned |= {parent_by_uuid[target.uuid] or target.uuid}
+                affected |= {parent_by_uuid[target.uuid] or target.uuid}
             elif not isinstance(parent, Omission) and parent != self._parent_of(target.uuid):
                 parent_by_uuid[target.uuid] = parent
-                concerned |= {target.uuid, parent or target.uuid}
+                affected |= {target.uuid, parent or target.uuid}
         before: dict[str, str | None] = {}
-        for row in rows_of_trees(self._forest, concerned):
+        for row in rows_of_trees(self._forest, affected):
             self._budget.check()
             uuid = self._forest.uuid_of(row)
             before[uuid] = self._parent_of(uuid)
@@ -163,8 +157,8 @@ class _Batch:
         row = self._forest.row_of(uuid)
         return None if row is None else self._forest.provider(row).parent_uuid
 
-    def _ids_of_new(self) -> dict[str, int]:
-        """Return ids behind all others: those above before those below, as they would be written."""
+    def _assign_ids(self) -> dict[str, int]:
+        """Return ids of the new providers above all existing ids, parents first, as a batch would assign them."""
         living = self._forest.id.values[self._forest.living_rows]
         first = int(living.max()) + 1 if len(living) else 1
         ordered = [uuid for wave in self._hierarchy.sort_into_waves(self._new) for uuid in wave]
@@ -177,7 +171,7 @@ class _Batch:
     # -- providers -------------------------------------------------------------------------------
 
     def _faults_of_inventories(self, target: _Target) -> Iterator[TreeclaimError]:
-        """Yield the capacities below zero, and the classes to be deleted that are in use."""
+        """Yield errors for negative capacities and for deleted classes that are in use."""
         inventories: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
         if inventories is None:
             return
@@ -195,7 +189,7 @@ class _Batch:
             yield InventoryInUseError(target.uuid, list(used), next(iter(used.values())))
 
     def _records(self) -> Iterator[ProviderRecord]:
-        """Yield all providers that are different in the end, or in another tree."""
+        """Yield the new records of all providers that change, or that move to another tree."""
         hierarchy = self._hierarchy
         by_uuid = {target.uuid: target for target in self._targets}
         along = hierarchy.find_moved(hierarchy.wanted.keys() - self._ids.keys())
@@ -204,8 +198,10 @@ class _Batch:
         for uuid in touched:
             self._budget.check()
             row = self._forest.row_of(uuid)
-            record = _empty(self._ids[uuid], uuid) if row is None else self._forest.record(row)
-            # Of others nothing of the tree is moved.
+            record = (
+                _new_record(self._ids[uuid], uuid) if row is None else self._forest.record(row)
+            )
+            # In all other trees, parents and roots stay.
             if uuid in hierarchy.before or uuid in hierarchy.wanted:
                 parent = hierarchy.parent(uuid)
                 record = replace(
@@ -253,10 +249,10 @@ class _Batch:
     def _consumes(
         self, target: _Target, inventory: Inventory, before: InventoryRecord | None
     ) -> tuple[ConsumptionRecord, ...]:
-        """Return what an inventory consumes then; where nothing is said of that, it is kept.
+        """Return the consumption of a wanted inventory; if the entry omits it, the current one.
 
         Raises:
-            BatchRefusedError: if it names what does not exist.
+            BatchRefusedError: if it names an unknown provider or class.
         """
         if inventory.consumes is None:
             return () if before is None else before.consumes
@@ -274,7 +270,7 @@ class _Batch:
         return tuple(sorted(entries))
 
     def _require_sound_consumption(self, after: Mapping[int, ProviderRecord]) -> None:
-        """Check what inventories consume in the end; a fault of one that moves along is the first entry's."""
+        """Check the consumption of inventories; the first entry gets the faults of providers without an entry."""
         indices = {target.uuid: target.index for target in self._targets}
         problems = [
             EntryFault(indices.get(after[number].uuid, self._targets[0].index), error)
@@ -287,29 +283,29 @@ class _Batch:
 def _consumption_faults(
     forest: Forest, after: Mapping[int, ProviderRecord], budget: Budget
 ) -> list[tuple[int, TreeclaimError]]:
-    """Find what does not hold of the consumption of and from some providers (contract page 102, section 2).
+    """Validate the consumption by and from changed providers (contract page 102, section 2).
 
     Returns:
-        For each fault the id of one of the providers, and the error.
+        The errors, each with the id of a changed provider.
     """
     is_consuming = any(stock.consumes for record in after.values() for stock in record.inventories)
     if not is_consuming and not forest.holdings.patterns.are_any:
         return []
-    numbers = {*after, *(record.parent_id for record in after.values() if record.parent_id)}
-    rows = map(forest.row_of_id, numbers)
+    ids = {*after, *(record.parent_id for record in after.values() if record.parent_id)}
+    rows = map(forest.row_of_id, ids)
     uuids = [forest.uuid_of(row) for row in rows if row is not None]
     before = {each.id: each for each in map(forest.record, rows_of_trees(forest, uuids))}
-    world = before | dict(after)
-    parents = {record.id: record.parent_id for record in world.values()}
+    records = before | dict(after)
+    parents = {record.id: record.parent_id for record in records.values()}
     names = forest.catalogue.class_by_id
     faults = {}
-    for record in world.values():
+    for record in records.values():
         budget.check()
         existing = before[record.id].inventories if record.id in before else ()
         written = {(stock.class_id, stock.consumes) for stock in existing}
         for stock in record.inventories:
             for entry in stock.consumes:
-                consumed = world.get(entry.provider_id) or _record(forest, entry.provider_id)
+                consumed = records.get(entry.provider_id) or _record(forest, entry.provider_id)
                 if consumed is None or {record.id, consumed.id}.isdisjoint(after):
                     continue
                 stocks = {each.class_id: each.consumes for each in consumed.inventories}
@@ -327,11 +323,11 @@ def _consumption_faults(
     return [faults[key] for key in sorted(faults)]
 
 
-def _record(forest: Forest, number: int) -> ProviderRecord | None:
-    row = forest.row_of_id(number)
+def _record(forest: Forest, provider_id: int) -> ProviderRecord | None:
+    row = forest.row_of_id(provider_id)
     return None if row is None else forest.record(row)
 
 
-def _empty(number: int, uuid: str) -> ProviderRecord:
+def _new_record(provider_id: int, uuid: str) -> ProviderRecord:
     links: dict[str, tuple[object, ...]] = {TRAITS.name: (), AGGREGATES.name: ()}
-    return ProviderRecord(number, uuid, "", 0, None, number, 0.0, (), links)
+    return ProviderRecord(provider_id, uuid, "", 0, None, provider_id, 0.0, (), links)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures that a cloud survives (contract page 101, section 4).
+"""Determines the failures that a cloud survives (contract page 101, section 4).
 
-For each domain its consumers are released and placed again in a scratch where its trees may not be used, and
-then everything is undone. If trees affect each other, by sharing providers or an order that depends on the whole
+For each domain, the consumers of its trees are released and placed again in a scratch where these trees are barred;
+then all changes are undone. If trees affect each other, by sharing providers or by an order that depends on the whole
 cloud, the consumers are placed in a Forest without these trees instead.
 """
 
@@ -21,13 +21,13 @@ from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, states_by_member
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import bounds_by_tree
+from treeclaim.forest.planning.assumptions import held_after
 from treeclaim.forest.planning.consumers import (
     Consumers,
     PlannedConsumer,
     demand,
-    need_in,
+    make_need_key,
 )
-from treeclaim.forest.planning.given import held_after
 from treeclaim.forest.table.columns import Mask, sum_capped
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, add_held, free_amounts
@@ -38,42 +38,42 @@ from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.model.request import CandidateRequest, TermName
 
 _QUERY_BYTES = 64_000_000
-"""Bytes of queries that are kept from one domain to the next; beyond that they are made anew."""
+"""Bytes of queries that are kept from one domain to the next. Beyond it, queries are dropped."""
 
 _CLOUD_TERMS = frozenset({TermName.KEEP, TermName.MOST, TermName.LEAST})
-"""Terms of an order that depend on trees beside those of a candidate."""
+"""Terms of an order that depend on further trees than those of a candidate."""
 
 
 @dataclass(slots=True)
 class _Failure:
-    """A domain that fails, and its outcome.
+    """A domain that fails, and the outcome.
 
     Attributes:
-        domain: Its number.
-        gone: Its trees.
-        released: The consumers with allocations there.
-        placed_anew: The consumers that are placed again, in this order.
-        count: Number of released consumers of the requested types.
-        unplaced: Consumers that found no place, in the order in which they were placed.
-        is_proven: Whether no order could place all consumers that have a request, or a placement of all exists.
+        domain: Number of the domain.
+        trees: Mask of the trees of the domain.
+        released: The consumers with allocations in these trees.
+        to_place: The consumers that are placed again, in this order.
+        lost_count: Number of released consumers of the requested types.
+        unplaced: Consumers of `to_place` without a place, in the same order.
+        is_proven: Whether all consumers of `to_place` were placed, or no order can place all of them.
     """
 
     domain: int
-    gone: Mask
+    trees: Mask
     released: Sequence[PlannedConsumer]
-    placed_anew: Sequence[PlannedConsumer]
-    count: int
+    to_place: Sequence[PlannedConsumer]
+    lost_count: int
     unplaced: Sequence[str] = ()
     is_proven: bool = True
 
     @property
     def without_request(self) -> int:
-        """Return the number of consumers that have no valid request."""
-        return self.count - len(self.placed_anew)
+        """Return the number of lost consumers without a valid request."""
+        return self.lost_count - len(self.to_place)
 
     @property
     def survives(self) -> bool | None:
-        """Return whether every lost consumer found a place; None if that cannot be determined."""
+        """Return whether every lost consumer was placed; None if a consumer has no valid request."""
         if self.unplaced:
             return False
         return None if self.without_request else True
@@ -82,13 +82,13 @@ class _Failure:
 def check_survival(
     forest: Forest, consumers: Consumers, call: Failures, budget: Budget
 ) -> dict[str, Any]:
-    """Determine which failures a cloud survives, one domain after the other until the deadline.
+    """Determine which failures a cloud survives; domains not examined before the deadline count as unknown.
 
     Args:
         forest: The Forest, with the held amounts.
         consumers: All consumers with allocations.
         call: The failures to examine.
-        budget: Its end is the deadline; domains not examined by then count as unknown.
+        budget: The memory and the deadline.
     """
     failures: list[_Failure] = []
     domains: list[dict[str, Any]] = []
@@ -118,8 +118,6 @@ def check_survival(
 
 
 class _Survey:
-    """Examines failures one after the other."""
-
     def __init__(
         self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
     ) -> None:
@@ -132,13 +130,13 @@ class _Survey:
         roots = order.roots.tolist()
         self._names = dict(zip(map(forest.uuid_of, roots), forest.names(roots), strict=True))
         self._uuids = list(self._names) if call.domains is None else list(call.domains)
-        self._by_tree: dict[int, list[str]] = defaultdict(list)
+        self._consumers_by_tree: dict[int, list[str]] = defaultdict(list)
         for consumer in consumers.values():
             budget.check()
             rows = rows_of(forest, consumer.allocations)
             for tree in {int(order.tree[at]) for at in rows}:
-                self._by_tree[tree].append(consumer.uuid)
-        self._need = need_in(forest)
+                self._consumers_by_tree[tree].append(consumer.uuid)
+        self._need_key = make_need_key(forest)
 
     def list_domains(self, failures: Sequence[_Failure]) -> Sequence[_Failure]:
         """Return the failures to list: those with unplaced consumers first, then unknown outcomes."""
@@ -152,59 +150,65 @@ class _Survey:
         )[: self._call.limit]
 
     def document(self, failure: _Failure) -> dict[str, Any]:
-        """Return a failure as clients see it."""
+        """Return the member of `domains` in the response."""
         uuid, unplaced = self._uuids[failure.domain], failure.unplaced
         return {
             "uuid": uuid,
             "name": self._names[uuid] if self._call.domains is None else None,
             "survives": failure.survives,
-            "consumers": failure.count,
+            "consumers": failure.lost_count,
             "without_request": failure.without_request,
             "unplaced": len(unplaced),
             "first_unplaced": unplaced[0] if unplaced else None,
-            # The needs of a consumer without a request are unknown: only a failure can be proven.
+            # The need of a consumer without a request is unknown, so only a failure can be proven.
             "proven": failure.is_proven and failure.survives is not None,
         }
 
     def examine(self) -> Iterator[_Failure]:
-        """Yield each failure with its outcome; those that need a Forest of their own come last."""
+        """Yield each failure with its outcome; failures that need a Forest without their trees come last."""
         trials = self._trials()
-        hard: list[_Failure] = []
+        unbarrable: list[_Failure] = []
         for domain in range(self._domains.count):
             self._budget.check()
             failure = self._failure(domain)
-            if failure.placed_anew and not trials.can_bar(failure):
-                hard.append(failure)
+            if failure.to_place and not trials.can_bar(failure):
+                unbarrable.append(failure)
                 continue
-            trials.examine(failure, failure.gone)
+            trials.examine(failure, failure.trees)
             yield failure
-        for failure in hard:
+        for failure in unbarrable:
             self._trials(failure).examine(failure)
             yield failure
 
     def _trials(self, failure: _Failure | None = None) -> "_Trials":
-        """Return trials in the Forest, or in one where the trees of a domain are gone."""
-        forest = self._forest.view_without_trees(failure.gone) if failure else self._forest
+        """Return trials in the Forest, without the trees of a failure if there is one."""
+        forest = self._forest.view_without_trees(failure.trees) if failure else self._forest
         return _Trials(forest, self._consumers, self._call, self._budget)
 
     def _failure(self, domain: int) -> _Failure:
-        gone = self._domains.with_any(np.arange(self._domains.count) == domain)
-        named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
-        released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
+        trees = self._domains.with_any(np.arange(self._domains.count) == domain)
+        affected = {
+            uuid
+            for tree in np.flatnonzero(trees).tolist()
+            for uuid in self._consumers_by_tree[tree]
+        }
+        released = [
+            self._consumers[uuid] for uuid in affected if not self._consumers[uuid].is_hold
+        ]
         types = self._call.types
         lost = [
             consumer
             for consumer in released
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
-        placed_anew = sorted((each for each in lost if each.requests), key=self._need)
-        return _Failure(domain, gone, released, placed_anew, len(lost))
+        to_place = sorted((each for each in lost if each.requests), key=self._need_key)
+        return _Failure(domain, trees, released, to_place, len(lost))
 
     def explanation(self, failure: _Failure) -> dict[str, Any]:
-        """Explain why the first consumer of a failure finds no place, beside those before it."""
+        """Explain why the first unplaced consumer of a failure finds no place beside the consumers before it."""
         trials = self._trials(failure)
-        with trials.failing(failure):
-            first = next(trials.unplaced(failure))
+        with trials.release_consumers(failure):
+            first = next(trials.place_consumers(failure))
             held = trials.forest.held
             for consumer in failure.released:
                 held = held_after(trials.forest, held, consumer, set())
@@ -220,11 +224,11 @@ class _Survey:
 
 
 class _Trials:
-    """Tries failures in a scratch and undoes them; queries are kept from one failure to the next.
+    """Failures in one scratch, each undone before the next; queries are kept in between.
 
     Attributes:
         forest: The Forest of the scratch.
-        rules: The rules of the consumers that are placed now, by consumer.
+        rules: The states of the rules of the current failure, by consumer.
     """
 
     def __init__(
@@ -246,11 +250,8 @@ class _Trials:
         self._pool = QueryPool(self._scratch, budget, _QUERY_BYTES)
 
     def can_bar(self, failure: _Failure) -> bool:
-        """Return whether the answer stays the same if the trees are there, but closed to all consumers.
-
-        It is not if trees affect each other, by sharing providers or by the order.
-        """
-        requests = {request for consumer in failure.placed_anew for request in consumer.requests}
+        """Return whether barring the trees has the same outcome as removing them, as trees do not affect each other."""
+        requests = {request for consumer in failure.to_place for request in consumer.requests}
         return all(
             self._pool.query(request).are_apart
             and not (request.order and _CLOUD_TERMS & {term.name for term in request.order.terms})
@@ -258,21 +259,21 @@ class _Trials:
         )
 
     def examine(self, failure: _Failure, barred: Mask | None = None) -> None:
-        """Place the consumers of a failure; if one finds no place, check whether that is proven."""
-        if not failure.placed_anew:
+        """Determine the outcome of a failure, and whether it is proven."""
+        if not failure.to_place:
             return
-        with self.failing(failure, barred):
-            failure.unplaced = list(self.unplaced(failure))
+        with self.release_consumers(failure, barred):
+            failure.unplaced = list(self.place_consumers(failure))
             failure.is_proven = not failure.unplaced
             if failure.unplaced:
                 self._scratch.remove_placed()
-                # The outcome needs no time; the next check of the clock ends the survey.
+                # After the deadline the outcome stays unproven, and the next check ends the survey.
                 with suppress(SearchGivenUpError):
-                    failure.is_proven = self._cannot_place(failure)
+                    failure.is_proven = self._is_proven_unplaceable(failure)
 
     @contextmanager
-    def failing(self, failure: _Failure, barred: Mask | None = None) -> Iterator[None]:
-        """Release the consumers of a domain while the block runs, in which some trees are barred."""
+    def release_consumers(self, failure: _Failure, barred: Mask | None = None) -> Iterator[None]:
+        """Release the consumers of a failure, and bar trees, while the block runs."""
         self._barred = no_trees(self.forest) if barred is None else barred
         tree = self.forest.order.tree
         freed = [
@@ -293,47 +294,47 @@ class _Trials:
             self._scratch.take(freed)
 
     def _changes(self, consumer: PlannedConsumer) -> Iterator[tuple[Amounts, int]]:
-        """Yield the amounts that a released consumer frees, and with the sign -1 those that return to holds."""
+        """Yield the freed amounts of a released consumer with the sign 1, and amounts that return to holds with -1."""
         yield consumer.allocations, 1
         for hold, drawn in consumer.drawn.items():
             if hold not in self._call.from_holds:
                 yield drawn, -1
 
-    def unplaced(self, failure: _Failure) -> Iterator[str]:
-        """Place the consumers of a failure; yield those that find no place beside those before."""
-        for consumer in failure.placed_anew:
+    def place_consumers(self, failure: _Failure) -> Iterator[str]:
+        """Place the consumers of a failure one after the other; yield the unplaced consumers."""
+        for consumer in failure.to_place:
             self._budget.check()
             rules = self.rules.get(consumer.uuid, ())
-            place = self._pool.find_first(consumer.requests, ~self._barred, rules)
-            if place is None:
+            match = self._pool.find_first(consumer.requests, ~self._barred, rules)
+            if match is None:
                 yield consumer.uuid
                 continue
-            _, candidate = place
+            _, candidate = match
             self._scratch.place(candidate.allocations)
             for rule in rules:
                 rule.add(candidate.trees)
 
-    # -- proving that they have no place ---------------------------------------------------------
+    # -- proofs ----------------------------------------------------------------------------------
 
-    def _cannot_place(self, failure: _Failure) -> bool:
-        """Return whether it is proven that not all consumers find a place, before any is placed."""
-        groups = Counter(consumer.requests for consumer in failure.placed_anew)
+    def _is_proven_unplaceable(self, failure: _Failure) -> bool:
+        """Return whether upper bounds prove that no order places all consumers; no consumer may be placed now."""
+        counts = Counter(consumer.requests for consumer in failure.to_place)
         unplaced = set(failure.unplaced)
         unplaced_requests = dict.fromkeys(
-            consumer.requests for consumer in failure.placed_anew if consumer.uuid in unplaced
+            consumer.requests for consumer in failure.to_place if consumer.uuid in unplaced
         )
         if any(
-            groups[requests] > sum(self._at_most(request) for request in requests)
+            counts[requests] > sum(self._bound_fits(request) for request in requests)
             for requests in unplaced_requests
         ):
             return True
         needed: Counter[str] = Counter()
-        for requests, count in groups.items():
-            for name, amount in _least(requests).items():
+        for requests, count in counts.items():
+            for name, amount in _least_demand(requests).items():
                 needed[name] += count * amount
         return any(amount > self._free(name) for name, amount in needed.items())
 
-    def _at_most(self, request: CandidateRequest) -> int:
+    def _bound_fits(self, request: CandidateRequest) -> int:
         self._budget.check()
         with self._budget.scope():
             are_joined = not self._pool.query(request).are_apart
@@ -341,15 +342,15 @@ class _Trials:
             return sum_capped(bounds if are_joined else bounds[~self._barred])
 
     def _free(self, name: str) -> int:
-        """Return what is free of a class outside the barred trees."""
+        """Return the free units of a class outside the barred trees."""
         columns = self.forest.class_inventories(name)
         indices = columns.living_indices()
         trees = self.forest.order.tree[columns.row.values[indices]]
-        # An over-committed inventory takes nothing from the others.
+        # An over-committed inventory does not reduce the free units of other inventories.
         return sum_capped(np.maximum(columns.free.values[indices][~self._barred[trees]], 0))
 
 
-def _least(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
-    """Return what any alternative takes at least of each class."""
+def _least_demand(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
+    """Return the least amount of each class among alternatives."""
     sums = [demand(request) for request in requests]
     return {name: min(amounts[name] for amounts in sums) for name in sums[0]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of moves (contract page 101, section 5): exact in small worlds, the best found in large ones.
+"""Plans of moves (contract page 101, section 5): exact in small worlds, heuristic in large ones.
 
-This package imports the copies of the Forest in `planning`, and `placing` with its counts.
+This package imports the consumers of `planning`, and `placing` with its counts.
 """

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Forest after the moves of a plan, which are made one after the other, each legal.
+"""Orders the moves of a solution so that each is legal after the previous moves, and explains misplaced consumers.
 
-The moves of a solution are made in an order in which each is legal after those before it. After the last move, the
-board also has the reasons why consumers are left (contract page 101, section 5.3).
+See contract page 101, section 5.3.
 """
 
 from collections import Counter
@@ -34,7 +33,7 @@ from treeclaim.model.errors import SearchGivenUpError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """A step of a plan: the mover takes a candidate of one of its alternatives; see `MoveSituation.change`."""
+    """A step of a plan; see `MoveSituation.change` for `units` and `returned`."""
 
     mover: Mover
     alternative: int
@@ -44,7 +43,7 @@ class Move:
 
 
 class Board:
-    """The Forest after the moves made so far.
+    """The Forest after the moves so far.
 
     Attributes:
         moves: The moves, in their order.
@@ -52,7 +51,7 @@ class Board:
     """
 
     def __init__(self, situation: MoveSituation, moves: Iterable[Move] = ()) -> None:
-        """Begin with the situation, and make some moves of another board again."""
+        """Start from the situation, and repeat moves of another board."""
         self.situation = situation
         self.budget = situation.budget
         self.moves: list[Move] = []
@@ -65,13 +64,13 @@ class Board:
 
     @property
     def forest(self) -> Forest:
-        """Return the Forest after the moves, to be searched and not to be changed."""
+        """Return the Forest after the moves; callers must not change it."""
         return self._scratch.forest
 
     # -- consumers -------------------------------------------------------------------------------
 
     def occupants(self) -> Counter[int]:
-        """Return the number of consumers in each tree that has any."""
+        """Return the number of consumers in each occupied tree."""
         tree, occupied = self.situation.forest.order.tree, dict(self.situation.occupied)
         for move in self.moves:
             allocations = move.candidate.allocations
@@ -81,9 +80,9 @@ class Board:
                 occupied[hold] = occupied.get(hold, frozenset()) | {int(tree[row])}
         return Counter(tree for trees in occupied.values() for tree in trees)
 
-    def left(self) -> set[str]:
-        """Return the consumers that are where the goal forbids them."""
-        misplaced = set(self.situation.left)
+    def misplaced(self) -> set[str]:
+        """Return the consumers, holds included, in places that the goal forbids."""
+        misplaced = set(self.situation.misplaced)
         for move in self.moves:
             misplaced.discard(move.mover.consumer.uuid)
             for hold, row in move.returned:
@@ -94,7 +93,7 @@ class Board:
     # -- moves -----------------------------------------------------------------------------------
 
     def move(self, mover: Mover, alternative: int, candidate: Candidate) -> None:
-        """Make a move that is legal now."""
+        """Make a move, which must be legal now."""
         units, returned = self.situation.change(mover, candidate.allocations)
         self.moves.append(Move(mover, alternative, candidate, units, returned))
         for rule in self.rules.get(mover.consumer.uuid, ()):
@@ -104,7 +103,7 @@ class Board:
         self._scratch.begin_conditions(candidate.allocations)
 
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
-        """Take some units by cell, or with the sign -1 release them."""
+        """Take units by cell; the sign -1 releases them."""
         if cells:
             self._scratch.take(allocations_of({cell: sign * n for cell, n in cells.items()}))
 
@@ -113,12 +112,12 @@ class Board:
     def find(
         self, mover: Mover, allowed: Mask | None = None, *, by_rules: bool = True
     ) -> tuple[int, Candidate] | None:
-        """Return the first candidate to which a mover may be moved now, with its alternative.
+        """Return the alternative and the first candidate to which a mover may move now.
 
         Args:
-            mover: A mover that may move, and has not yet.
-            allowed: In which trees; None for all.
-            by_rules: False to ignore the rules.
+            mover: A mover that may move, and that no move on the board has moved.
+            allowed: Mask of allowed trees; None for all.
+            by_rules: False ignores the rules.
         """
         allowed = self._open_trees if allowed is None else allowed & self._open_trees
         rules = self.rules_for(mover) if by_rules else ()
@@ -131,7 +130,7 @@ class Board:
             self.take(released)
 
     def rules_for(self, mover: Mover) -> list[RuleState]:
-        """Return the rules of a mover as they are for its move."""
+        """Return the states of a mover's rules for its move."""
         rules = self.rules.get(mover.consumer.uuid, ())
         return [rule.without(mover.trees) for rule in rules]
 
@@ -139,12 +138,12 @@ class Board:
 def find_reasons(
     board: Board, uuids: Iterable[str], end: float
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the member `stuck` of the response, and whether there was time to find all reasons.
+    """Return the member `stuck` of the response, and whether all reasons were found in time.
 
     Args:
         board: The moves of the plan.
-        uuids: The consumers that are left.
-        end: When the search ends, by the monotonic clock; the reason is `no_room` then.
+        uuids: The misplaced consumers.
+        end: When the search ends, by the monotonic clock; remaining reasons are then `no_room`.
     """
     stuck: list[dict[str, Any]] = []
     is_explained, is_complete = not board.situation.call.explain, True
@@ -156,7 +155,7 @@ def find_reasons(
             continue
         try:
             with board.budget.ending(end):
-                reason = _reason(board, mover)
+                reason = _find_reason(board, mover)
                 stuck[-1]["reason"] = reason.value
                 if reason is StuckReason.NO_ROOM and not is_explained:
                     is_explained = True
@@ -166,7 +165,7 @@ def find_reasons(
     return stuck, is_complete
 
 
-def _reason(board: Board, mover: Mover) -> StuckReason:
+def _find_reason(board: Board, mover: Mover) -> StuckReason:
     if any(move.mover is mover for move in board.moves):
         return StuckReason.NO_ROOM
     if board.find(mover) is not None:
@@ -177,7 +176,7 @@ def _reason(board: Board, mover: Mover) -> StuckReason:
 
 
 def _explanation(board: Board, mover: Mover) -> Mapping[str, Any]:
-    """Explain why the first alternative of a consumer has no candidate beside the other moves."""
+    """Explain why the first alternative of a consumer has no candidate after the moves."""
     request = mover.alternatives[0]
     roots = board.forest.order.roots[board.situation.emptied].tolist()
     emptied = tuple(map(board.forest.uuid_of, roots))
@@ -187,21 +186,21 @@ def _explanation(board: Board, mover: Mover) -> Mapping[str, Any]:
 
 
 def make_moves(board: Board, assignment: Assignment) -> bool:
-    """Make the moves of an assignment in a legal order, those that free the most needed room first.
+    """Make the moves of an assignment in a legal order, and choose the place of each consumer.
 
-    Any consumer of a kind may take any place of the kind, so the order also decides which takes which.
+    Moves that free the most needed units come first. This heuristic may miss an existing legal order.
 
     Returns:
-        Whether a legal order was found. There may be one nevertheless.
+        Whether a legal order was found.
     """
     leaving: dict[MoverKind, list[Mover]] = {}
     arriving: dict[MoverKind, list[CandidatePlace]] = {}
     for kind, (movers, places) in assignment.items():
-        leaving[kind], arriving[kind] = _without_equal(movers, places)
+        leaving[kind], arriving[kind] = _drop_stays(movers, places)
     while any(leaving.values()):
         board.budget.check()
-        for kind, mover, place in _options(board, leaving, arriving):
-            target = _target(board, mover, place)
+        for kind, mover, place in _sort_moves(board, leaving, arriving):
+            target = _find_target(board, mover, place)
             if target is not None:
                 board.move(mover, *target)
                 leaving[kind].remove(mover)
@@ -212,12 +211,12 @@ def make_moves(board: Board, assignment: Assignment) -> bool:
     return True
 
 
-def _options(
+def _sort_moves(
     board: Board,
     leaving: Mapping[MoverKind, Sequence[Mover]],
     arriving: Mapping[MoverKind, Sequence[CandidatePlace]],
 ) -> list[tuple[MoverKind, Mover, CandidatePlace]]:
-    """Return the moves that are left, those that free the most needed room first."""
+    """Return the remaining moves; moves that free the most needed units come first."""
     needed_units: Counter[Cell] = Counter()
     for places in arriving.values():
         for place in places:
@@ -238,11 +237,13 @@ def _options(
     return sorted(options, key=gain, reverse=True)
 
 
-def _target(board: Board, mover: Mover, place: CandidatePlace) -> tuple[int, Candidate] | None:
-    """Return the alternative and candidate by which a mover takes a place now; None if that is not legal."""
+def _find_target(
+    board: Board, mover: Mover, place: CandidatePlace
+) -> tuple[int, Candidate] | None:
+    """Return the alternative and candidate for a move to a place; None if it is not legal now."""
     candidate = place.candidate
     if mover.alternatives[place.alternative].can_split:
-        # How an amount is divided depends on the room that there is now.
+        # The division of an amount depends on the free amounts.
         trees = no_trees(board.forest)
         trees[list(candidate.trees)] = True
         target = board.find(mover, trees)
@@ -258,19 +259,19 @@ def _target(board: Board, mover: Mover, place: CandidatePlace) -> tuple[int, Can
         for cell, n in board.situation.used_by(candidate.allocations).items()
     ):
         return None
-    is_kept = all(rule.permits(candidate.trees, {}) for rule in board.rules_for(mover))
-    return (place.alternative, candidate) if is_kept else None
+    is_permitted = all(rule.permits(candidate.trees, {}) for rule in board.rules_for(mover))
+    return (place.alternative, candidate) if is_permitted else None
 
 
-def _without_equal(
+def _drop_stays(
     movers: Sequence[Mover], places: Sequence[CandidatePlace]
 ) -> tuple[list[Mover], list[CandidatePlace]]:
-    """Return the movers and places that are left if those stay whose own allocations are a place."""
+    """Return the movers and places without the movers that already have one of the places."""
     leaving, arriving = list(movers), list(places)
     for place in places:
         cells = cells_of(place.candidate.allocations)
-        same = next((mover for mover in leaving if mover.allocations == cells), None)
-        if same is not None:
-            leaving.remove(same)
+        staying = next((mover for mover in leaving if mover.allocations == cells), None)
+        if staying is not None:
+            leaving.remove(staying)
             arriving.remove(place)
     return leaving, arriving

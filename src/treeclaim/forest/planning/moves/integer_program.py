@@ -12,15 +12,15 @@ import numpy as np
 _TOLERANCE = 1e-6
 
 _SOLVING_SHARE = 0.6
-"""Share of the remaining time for one run of the solver; the rest is for ordering the moves, and other programs."""
+"""Share of the remaining time for one solver run; ordering the moves and further programs need time too."""
 
 _BYTES_OF_A_FACTOR = 300
-"""Bytes that a factor of a row takes here and in the solver, which keeps a reduced copy of the program."""
+"""Bytes of a factor of a row, here and in the solver, which keeps a reduced copy of the program."""
 
 
 class _Solver(highspy.Highs):
     def enableCallbacks(self) -> None:  # noqa: N802
-        """Use no callbacks: to set one prints a banner on standard output."""
+        """Skip callbacks, because setting one prints a banner on standard output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Solution:
 
     Attributes:
         values: Value of each column in the best solution; None if the solver found no solution.
-        bound: No solution has a smaller objective; infinite if there is none at all.
+        bound: Lower bound of the objective; infinite if there is no solution.
         is_optimal: Whether no solution is better than `values`.
     """
 
@@ -44,8 +44,8 @@ class IntegerProgram:
 
     Attributes:
         upper: Upper bound of each column.
-        costs: Cost of one unit of a column in the objective, by column; 0 if it is not listed.
-        nbytes: Estimate of the memory that the program takes while it is solved.
+        costs: Cost of one unit of a column in the objective, by column; the default is 0.
+        nbytes: Estimated memory of the program while it is solved.
     """
 
     upper: list[int] = field(default_factory=list)
@@ -85,7 +85,7 @@ class IntegerProgram:
         )
 
     def solve(self, end: float) -> Solution:
-        """Minimize the costs in a share of the time until a moment of the monotonic clock."""
+        """Minimize the costs in a share of the time until `end`, by the monotonic clock."""
         if any(
             (not factors and (low > 0 or high < 0)) or low > high
             for factors, low, high in self._rows
@@ -114,7 +114,7 @@ class IntegerProgram:
         return Solution(values, bound, is_optimal)
 
     def _is_solution(self, values: tuple[int, ...]) -> bool:
-        """Check a solution in whole numbers, without the solver's tolerance."""
+        """Check the rows without the solver's tolerance."""
         return all(
             low <= sum(factor * values[column] for column, factor in factors.items()) <= high
             for factors, low, high in self._rows
@@ -141,5 +141,5 @@ class IntegerProgram:
 
 
 def round_up(bound: float) -> int:
-    """Return the least integer that is not below a bound, within the solver's tolerance."""
+    """Round a lower bound up, within the solver's tolerance."""
     return math.ceil(bound - _TOLERANCE * max(1.0, abs(bound)))

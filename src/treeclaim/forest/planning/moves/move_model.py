@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The integer program of a goal of moves (contract page 101, section 5).
 
-Equal consumers are counted together: one column for those that leave a set of allocations, one for those that
-arrive at a place. A consumer with a rule, or with drawn amounts, is of a kind of its own. The program knows the
-state after the last move and not the order of moves, so its optimum is a lower bound for every plan.
+Columns count equal consumers: those that leave equal allocations, and those that arrive at a place. The program
+models the state after the last move and ignores the order of moves, so its optimum is a lower bound for every plan.
 """
 
 from collections import Counter, defaultdict
@@ -30,27 +29,27 @@ from treeclaim.model.extension.planning import CapacityGoal, EvacuationGoal, Mix
 from treeclaim.model.request import CandidateRequest
 
 MOST_COLUMNS = 40_000
-"""Columns of one program. HiGHS takes about ten seconds for so many flat hosts."""
+"""Columns of one program. HiGHS needs about ten seconds for this number with flat hosts."""
 
 MOST_COLUMNS_OF_KEEP = 5_000
-"""The bound for the goal `keep`: with 16,000 columns HiGHS exceeds a time limit of 13 seconds by six, and finds
-less than with a fifth of them."""
+"""Columns for the goal `keep`. With 16,000 columns HiGHS exceeds a time limit of 13 seconds by 6 seconds, and finds
+a worse solution than with a fifth of them."""
 
 MOST_BYTES = 400_000_000
-"""Memory of one program, by `IntegerProgram.nbytes`: less than half of what a child may take."""
+"""`IntegerProgram.nbytes` of one program: less than half of a child's memory."""
 
 
 class ModelTooLargeError(Exception):
-    """The program would exceed its bounds of columns or bytes."""
+    """The program would exceed its limit of columns or bytes."""
 
 
 class MoverKind(NamedTuple):
     """Consumers that may take each other's places.
 
     Attributes:
-        alternatives: Their requests.
+        alternatives: The requests of the consumers.
         pools: The sharing providers that they may take; None for all.
-        single: The only consumer, if it has a rule or drawn amounts.
+        single: The only consumer, if a rule names it or if it has drawn amounts; else None.
     """
 
     alternatives: tuple[CandidateRequest, ...]
@@ -60,12 +59,9 @@ class MoverKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidatePlace:
-    """A candidate of an alternative, for the consumers of a kind.
+    """A candidate for the consumers of a kind, with the number of its alternative.
 
-    Attributes:
-        alternative: The number of the alternative.
-        candidate: The candidate.
-        returned: The holds that get units back if the single consumer of the kind moves there, with their rows.
+    If the kind has a single consumer, `returned` are the returns to holds by its move.
     """
 
     alternative: int
@@ -74,8 +70,8 @@ class CandidatePlace:
 
 
 Assignment = dict[MoverKind, tuple[list[Mover], list[CandidatePlace]]]
-"""A solution before an order is found: by kind, the consumers that leave, and the places that are taken, each as
-often as it is taken. Any of the consumers may take any of the places."""
+"""A solution by kind: the leaving consumers, and the taken places, repeated if several consumers take one. Any of the
+consumers may take any of the places."""
 
 
 class MoveModel:
@@ -84,8 +80,8 @@ class MoveModel:
     Attributes:
         is_complete: Whether the program has every place of every movable consumer, so that its bounds hold for
             every plan.
-        offset: The objective plus this number is the number of moves, plus `max_moves` + 1 for each consumer that
-            the goal misses; not for the goal `keep`.
+        offset: Makes the objective, except for the goal `keep`, the number of moves plus `most_moves` + 1 for each
+            consumer by which the goal is missed.
     """
 
     def __init__(
@@ -94,10 +90,10 @@ class MoveModel:
         """Build the program.
 
         Args:
-            situation: The state at the beginning.
+            situation: The initial state.
             places: The lists of places.
-            trees: Where consumers may go, and from where they may be moved away; None for all trees.
-            most_moves: The most moves.
+            trees: The trees to which consumers may go, and from which they may be moved away; None for all.
+            most_moves: The limit of moves.
 
         Raises:
             ModelTooLargeError: if the program would be too large.
@@ -109,18 +105,18 @@ class MoveModel:
         self._tree = situation.forest.order.tree
         self._program = IntegerProgram()
         self._groups: dict[int, tuple[MoverKind, Sequence[Mover]]] = {}
-        """Columns of equal consumers that leave."""
+        """By column: equal consumers that leave."""
         self._arrivals: dict[int, tuple[MoverKind, CandidatePlace]] = {}
         self._uses: defaultdict[Cell, Counter[int]] = defaultdict(Counter)
         self._arriving_in: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._moving: set[Mover] = set()
         self.offset = 0
         self._objectives: list[dict[int, int]] = []
-        """Objectives that are minimized before the number of moves, one after the other."""
+        """Objectives that are minimized, one after the other, before the number of moves."""
         self._fits: Counter[int] = Counter()
-        """The columns that add to the count of the goals `fit` and `keep`, with their factors."""
-        self._fits_elsewhere = 0
-        """The part of that count in trees that no move touches."""
+        """The columns of the count of the goals `fit` and `keep`, with their factors."""
+        self._constant_fits = 0
+        """The constant part of this count; for `keep`, that in trees without moves."""
         self._add_movers()
         self._add_rules()
         self._add_on_use()
@@ -128,14 +124,14 @@ class MoveModel:
         self._add_goal()
         self._add_room()
         self._check_size()
-        self.is_complete = trees is None and places.are_all
+        self.is_complete = trees is None and places.is_complete
 
     # -- columns ---------------------------------------------------------------------------------
 
     def _may_be_moved(self, mover: Mover) -> bool:
         return (
             self._trees is None
-            or mover.consumer.uuid in self._situation.left
+            or mover.consumer.uuid in self._situation.misplaced
             or any(self._trees[tree] for tree in mover.occupied)
         )
 
@@ -178,8 +174,8 @@ class MoveModel:
         """Yield the places of a kind, with the units that one consumer uses there."""
         for alternative, request in enumerate(kind.alternatives):
             for candidate in self._places.list_places(request, self._trees):
-                is_own = kind.single and cells_of(candidate.allocations) == mover.allocations
-                if is_own or not self._situation.may_take(mover, candidate):
+                is_current = kind.single and cells_of(candidate.allocations) == mover.allocations
+                if is_current or not self._situation.may_take(mover, candidate):
                     continue
                 units, returned = self._situation.change(mover, candidate.allocations)
                 uses = Counter(mover.relief)
@@ -196,13 +192,13 @@ class MoveModel:
     # -- rows ------------------------------------------------------------------------------------
 
     def _add_room(self) -> None:
-        """No arrival exceeds the free units in the end; where a cell is over-committed, nothing arrives."""
+        """Limit arrivals to the units that are free after all moves; an over-committed cell takes no arrival."""
         for cell, units in self._uses.items():
             if any(n > 0 for n in units.values()):
                 self._add_use({}, [cell])
 
     def _add_use(self, factors: Mapping[int, int], cells: Iterable[Cell]) -> None:
-        """Limit a sum of columns, with all that moves use of some cells, to what is free there."""
+        """Limit a sum of columns, plus the units that moves use of some cells, to the free units there."""
         factors, free = Counter(factors), 0
         for cell in cells:
             factors.update(self._uses.get(cell, {}))
@@ -231,7 +227,7 @@ class MoveModel:
                 self._program.add_row(factors, at_most=most)
 
     def _add_on_use(self) -> None:
-        """Only one consumer arrives where a condition begins with the first use (contract page 102, section 3.2)."""
+        """Limit arrivals to one where a condition begins with the first use (contract page 102, section 3.2)."""
         for rows in self._situation.barred_on_use:
             arrivals = {
                 column: 1
@@ -254,33 +250,34 @@ class MoveModel:
                 self._add_keep(goal)
 
     def _add_empty(self) -> None:
-        """Each consumer that is left costs more than all moves together."""
-        situation, dear = self._situation, self._most_moves + 1
+        """Let a misplaced consumer cost more than all moves together."""
+        situation, penalty = self._situation, self._most_moves + 1
         for column, (_, (mover, *_)) in self._groups.items():
-            if mover.consumer.uuid in situation.left:
-                self._program.costs[column] = 1 - dear
-        self.offset = dear * sum(m.consumer.uuid in situation.left for m in situation.movable)
+            if mover.consumer.uuid in situation.misplaced:
+                self._program.costs[column] = 1 - penalty
+        misplaced_count = sum(m.consumer.uuid in situation.misplaced for m in situation.movable)
+        self.offset = penalty * misplaced_count
         holds: defaultdict[str, Counter[int]] = defaultdict(Counter)
         for column, (_, place) in self._arrivals.items():
             for hold, row in place.returned:
-                if situation.cleared[row] and hold not in situation.left:
+                if situation.cleared[row] and hold not in situation.misplaced:
                     holds[hold][column] += 1
         for columns in holds.values():
-            returns = self._program.add_column(1, dear)
+            returns = self._program.add_column(1, penalty)
             self._program.add_row({returns: -sum(columns.values()), **columns}, at_most=0)
 
     def _add_fit(self, goal: CapacityGoal) -> None:
-        """Each missing consumer of the request costs more than all moves together."""
+        """Let a missing consumer of the request cost more than all moves together."""
         missing = self._program.add_column(goal.amount, self._most_moves + 1)
-        self._fits_elsewhere, self._fits[missing] = goal.amount, -1
-        enough = {missing: 1}
+        self._constant_fits, self._fits[missing] = goal.amount, -1
+        consumers = {missing: 1}
         for candidate in self._places.list_places(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
-            enough[column] = 1
+            consumers[column] = 1
             for cell, n in self._situation.used_by(candidate.allocations).items():
                 self._uses[cell][column] += n
             self._check_size()
-        self._program.add_row(enough, at_least=goal.amount)
+        self._program.add_row(consumers, at_least=goal.amount)
 
     def _add_keep(self, goal: MixGoal) -> None:
         trees = sorted(set(self._arriving_in).union(*(mover.occupied for mover in self._moving)))
@@ -291,7 +288,7 @@ class MoveModel:
             counter = TreeCounter(self._situation.forest, [counts])
             most = counter.in_trees(self._places.forest)[:, 0]
             now = counter.in_trees(self._situation.forest)[:, 0]
-            self._fits_elsewhere += weight * int(now.sum() - now[trees].sum())
+            self._constant_fits += weight * int(now.sum() - now[trees].sum())
             for tree in trees:
                 if most[tree]:
                     count = self._program.add_column(int(most[tree]))
@@ -300,7 +297,7 @@ class MoveModel:
         self._objectives.append({column: -weight for column, weight in self._fits.items()})
 
     def _add_empty_trees(self, trees: Iterable[int]) -> None:
-        """A tree is empty if all consumers leave it and none arrives."""
+        """Count a tree as empty if all consumers leave it and none arrives."""
         staying = {
             tree
             for mover in self._situation.movers.values()
@@ -325,7 +322,7 @@ class MoveModel:
                 self._program.add_row({is_empty: most, **dict.fromkeys(arrivals, 1)}, at_most=most)
 
     def _add_count(self, counts: RequestCounts, tree: int, count: int) -> None:
-        """Bound a column by the count of a request in a tree, with the tests of the contract as rows."""
+        """Limit a column to the count of a request in a tree; the tests of the contract are rows."""
         for name, amount in counts.amounts.items():
             serving = counts.serving_class(name).of_tree(tree).tolist()
             self._add_use({count: amount}, [(row, name) for row in serving])
@@ -334,7 +331,7 @@ class MoveModel:
                 self._add_part(part, tree, count)
 
     def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
-        """Limit a part to the number of times that its providers can serve it together."""
+        """Limit a column by the second test of a part."""
         served = {count: part.copies}
         for row in part.serving.of_tree(tree).tolist():
             most = self._program.upper[count] * part.copies
@@ -350,13 +347,10 @@ class MoveModel:
     # -- solving ---------------------------------------------------------------------------------
 
     def solve(self, end: float) -> Solution:
-        """Solve the program: the goal first, then the number of moves.
-
-        Args:
-            end: When the solutions so far are returned, by the monotonic clock.
+        """Optimize the goal, then the number of moves, until `end` by the monotonic clock.
 
         Returns:
-            The solution. For the goal `keep`, `is_optimal` and `bound` are about the number of moves.
+            The best solution so far. For the goal `keep`, `bound` is that of the number of moves.
         """
         moves = dict(self._program.costs)
         are_optimal = True
@@ -378,10 +372,10 @@ class MoveModel:
         """Return the `fits` of the goals `fit` and `keep` after the moves of a solution; 0 for other goals."""
         values = solution.values or ()
         fits = sum(factor * values[column] for column, factor in self._fits.items())
-        return self._fits_elsewhere + fits
+        return self._constant_fits + fits
 
     def assignment(self, solution: Solution) -> Assignment:
-        """Return the consumers and places of a solution."""
+        """Return the assignment of a solution."""
         values = solution.values or ()
         assignment: Assignment = defaultdict(lambda: ([], []))
         for column, (kind, movers) in self._groups.items():
@@ -391,7 +385,7 @@ class MoveModel:
         return assignment
 
     def exclude(self, solution: Solution) -> None:
-        """Exclude a solution unless other consumers move too."""
+        """Exclude a solution, and all with at least its arrivals that move no further group of consumers."""
         values = solution.values or ()
         factors = {column: 1 for column in self._arrivals if values[column]}
         total = sum(values[column] for column in factors)

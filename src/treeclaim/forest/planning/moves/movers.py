@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers with allocations, which of them may move, and the rules between them: constant during a call."""
+"""Movable consumers, their rules and the goal, which are constant during a call."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from treeclaim.forest.placing.candidate import (
     trees_of,
 )
 from treeclaim.forest.placing.rules import rules_in_force
-from treeclaim.forest.planning.consumers import PlannedConsumer, need_in
+from treeclaim.forest.planning.consumers import PlannedConsumer, make_need_key
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.planning import EvacuationGoal, MovesCall
@@ -26,11 +26,11 @@ from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest
 
 Cell = tuple[int, str]
-"""Position of a provider, and name of a resource class."""
+"""Row of a provider, and name of a resource class."""
 
 
 class StuckReason(StrEnum):
-    """Why a consumer is left in a tree that is to be empty."""
+    """The reason why a consumer stays in a tree that the goal empties."""
 
     NOT_MOVABLE = "not_movable"
     NO_REQUEST = "no_request"
@@ -44,15 +44,14 @@ class Mover:
     """A consumer with allocations.
 
     Attributes:
-        consumer: The consumer.
         allocations: Units by cell, where the Forest has the inventory.
-        relief: The units that become free when the consumer is released, with those that they consume.
-        drawn: By hold and cell, the units that return to the hold when the consumer is released.
+        relief: Units by cell that become free when the consumer is released, with the units that they consume.
+        drawn: Units by hold and cell that return to the hold when the consumer is released.
         occupied: Numbers of the trees in which the consumer has allocations.
-        trees: Its trees, as rules see them: those of sharing providers only if there are no others.
-        alternatives: The requests by which it may be moved; none if it may not.
-        stuck: Why it may not move; None if it may.
-        pools: Rows of the sharing providers that it may take; None for all.
+        trees: Trees for rules; trees of sharing providers count only if all its providers are sharing.
+        alternatives: The requests for new places; none if the consumer may not move.
+        stuck: The reason why the consumer may not move; None if it may.
+        pools: Rows of the sharing providers that the consumer may take; None for all.
     """
 
     consumer: PlannedConsumer
@@ -67,7 +66,7 @@ class Mover:
 
 
 Returns = frozenset[tuple[str, int]]
-"""Holds that get units back, with the rows of these."""
+"""Holds to which units return, with the rows of these units."""
 
 
 class MoveSituation:
@@ -75,21 +74,18 @@ class MoveSituation:
 
     Attributes:
         forest: The Forest with `given` applied.
-        call: The call.
-        sharing: Whether each row is a sharing provider.
-        cleared: Whether the goal empties each row.
-        closed: Whether each row takes nothing new: the cleared ones, and for the goal `leave` those where
-            consumers would have to leave after the first use.
-        emptied: Trees that are cleared as a whole.
+        sharing: Mask of the rows of sharing providers.
+        cleared: Mask of the rows that the goal empties.
+        closed: Mask of the rows that take nothing new: cleared rows, and for the goal `leave` rows that consumers
+            would have to leave after the first use.
+        emptied: Mask of the trees that the goal empties completely.
         occupied: Numbers of the trees in which each consumer has allocations, by UUID.
         rules: The rules of the call, with their domains.
-        budget: The time and memory of the call.
     """
 
     def __init__(
         self, forest: Forest, consumers: Iterable[PlannedConsumer], call: MovesCall, budget: Budget
     ) -> None:
-        """Relate consumers and call to a Forest."""
         self.forest = forest
         self.call = call
         self.budget = budget
@@ -109,8 +105,8 @@ class MoveSituation:
     # -- consumers -------------------------------------------------------------------------------
 
     @cached_property
-    def left(self) -> frozenset[str]:
-        """Return the consumers, holds included, that are where the goal forbids them."""
+    def misplaced(self) -> frozenset[str]:
+        """Return the consumers, holds included, in places that the goal forbids."""
         return frozenset(
             uuid
             for uuid, consumer in self._consumers.items()
@@ -119,7 +115,7 @@ class MoveSituation:
         )
 
     def _must_leave(self, consumer: PlannedConsumer) -> bool:
-        """Return whether no group of the consumer's request tolerates the conditions (page 102, section 3.2)."""
+        """Return whether the consumer's request does not tolerate the conditions (page 102, section 3.2)."""
         tolerated = consumer.tolerated
         if (
             not (isinstance(self.call.goal, EvacuationGoal) and self.call.goal.leave)
@@ -131,7 +127,7 @@ class MoveSituation:
 
     @cached_property
     def movers(self) -> Mapping[str, Mover]:
-        """Return all consumers with allocations, in the order of their UUIDs."""
+        """Return all consumers with allocations, ordered by UUID."""
         return {uuid: self._make_mover(self._consumers[uuid]) for uuid in sorted(self._consumers)}
 
     @cached_property
@@ -141,10 +137,10 @@ class MoveSituation:
 
     @cached_property
     def leaving(self) -> Sequence[Mover]:
-        """Return the consumers that must leave and may move, those that need most first."""
-        need = need_in(self.forest)
-        leaving = (mover for mover in self.movable if mover.consumer.uuid in self.left)
-        return sorted(leaving, key=lambda mover: need(mover.consumer))
+        """Return the movable consumers that must leave, by descending need."""
+        need_key = make_need_key(self.forest)
+        leaving = (mover for mover in self.movable if mover.consumer.uuid in self.misplaced)
+        return sorted(leaving, key=lambda mover: need_key(mover.consumer))
 
     def _make_mover(self, consumer: PlannedConsumer) -> Mover:
         self.budget.check()
@@ -178,12 +174,12 @@ class MoveSituation:
             movable.consumer_types is None or consumer.type in movable.consumer_types
         )
         is_of_project = movable.projects is None or consumer.project in movable.projects
-        is_excepted = consumer.uuid in movable.excepted or consumer.is_made_up
+        is_excepted = consumer.uuid in movable.excepted or consumer.is_assumed
         if not is_of_type or not is_of_project or is_excepted:
             return StuckReason.NOT_MOVABLE
         return None if consumer.requests else StuckReason.NO_REQUEST
 
-    # -- what moves must keep --------------------------------------------------------------------
+    # -- constraints -----------------------------------------------------------------------------
 
     def _cleared(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
@@ -218,7 +214,7 @@ class MoveSituation:
 
     @cached_property
     def barred_on_use(self) -> Sequence[frozenset[int]]:
-        """Return for each condition that begins with the first use the rows that it then bars."""
+        """Return the rows that each condition would bar after its first use."""
         links, end = self.forest.links[CONDITIONS.name], self.forest.order.end
         return [
             frozenset(range(row, int(end[row])))
@@ -228,7 +224,7 @@ class MoveSituation:
         ]
 
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
-        """Return whether a mover may take a candidate, by the goal and its sharing providers."""
+        """Return whether the goal and the mover's sharing providers permit a candidate."""
         return not any(
             self.closed[row]
             or (self.sharing[row] and mover.pools is not None and row not in mover.pools)
@@ -240,10 +236,10 @@ class MoveSituation:
     def change(
         self, mover: Mover, allocations: Iterable[Allocation]
     ) -> tuple[Mapping[Cell, int], Returns]:
-        """Return the effect of a move: units by cell, below zero where they become free, and what returns to holds.
+        """Return the effect of a move: units by cell, negative where they become free, and the returns to holds.
 
-        With `both_at_once` all drawn units return, otherwise those that exceed the new units in the same
-        place (contract page 100, section 2).
+        With `both_at_once` all drawn units return, otherwise the units that exceed the new allocation in the same
+        cell (contract page 100, section 2).
         """
         new_units = cells_of(allocations)
         units = Counter(new_units)
@@ -259,18 +255,18 @@ class MoveSituation:
         return {cell: n for cell, n in units.items() if n}, frozenset(returned)
 
     def used_by(self, allocations: Iterable[Allocation]) -> dict[Cell, int]:
-        """Return the units of allocations by cell, with the units that these consume (contract page 102, section 2)."""
+        """Return the allocated units by cell, with the units that they consume (contract page 102, section 2)."""
         return cells_of(include_consumed(self.forest, allocations))
 
 
 def free_of(forest: Forest, cell: Cell) -> int:
-    """Return the free units of a cell; below zero where it is over-committed."""
+    """Return the free units of a cell, negative if it is over-committed."""
     columns = forest.class_inventories(cell[1])
     return int(columns.free.values[columns.index_of(cell[0])])
 
 
 def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:
-    """Return units by cell."""
+    """Return allocations as units by cell."""
     cells: dict[Cell, int] = {}
     for row, name, units in allocations:
         cells[row, name] = cells.get((row, name), 0) + units

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places: candidates of a request as if all movable consumers had left, and the trees in which few moves gain much."""
+"""Lists the candidates of requests after all movable consumers leave, and finds trees in which few moves gain much."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -28,21 +28,21 @@ from treeclaim.model.extension.planning import CapacityGoal, MixGoal
 from treeclaim.model.request import CandidateRequest
 
 MOST_PLACES = 20_000
-"""Candidates of a request that are listed. One column each of an integer program that HiGHS solves in seconds."""
+"""Listed candidates of a request: columns of an integer program that HiGHS solves in seconds."""
 
 _MOST_IN_A_TREE = 64
-"""Candidates of one tree that are listed. Contract page 101, section 5.3, promises optimality up to 16."""
+"""Listed candidates of one tree. Contract page 101, section 5.3, promises optimality up to 16."""
 
 _MOST_LEAVING = 4
-"""Requests of consumers that must leave whose trees are compared, those of the largest consumers."""
+"""Requests of the largest leaving consumers for which promising trees are searched."""
 
 
 class PlaceLister:
     """Lists the places of requests.
 
     Attributes:
-        forest: The Forest as if all movable consumers, with what they drew from holds, had left.
-        are_all: Whether no list was cut, apart from the trees that it is for.
+        forest: The Forest after all movable consumers leave, without returns to holds.
+        is_complete: Whether each list has all places in its trees.
     """
 
     def __init__(self, situation: MoveSituation) -> None:
@@ -56,35 +56,35 @@ class PlaceLister:
                 reliefs[cell].append(units)
         scratch.give_back(allocations_of(released))
         self.forest: Forest = scratch.forest
-        self.are_all = True
+        self.is_complete = True
         self._pool = QueryPool(scratch, situation.budget)
         self._freed = {
             cell: np.cumsum(sorted(units, reverse=True)) for cell, units in reliefs.items()
         }
-        """The most units of a cell that 1, 2, … moves free."""
+        """By cell: the most units that 1, 2, … moves free."""
         self._first_of_each_tree = cache(self._find_first_of_each_tree)
 
     # -- lists -----------------------------------------------------------------------------------
 
     def list_places(self, request: CandidateRequest, trees: Mask | None) -> Sequence[Candidate]:
-        """Return the places in some trees, or in all; those that take the same only once.
+        """Return the places in trees, without places that take equal amounts; None means all trees.
 
-        Divisions of an amount depend on what is free: those of a list are only estimates, from what is free now, and
-        from what is free once all have left.
+        Divisions of an amount depend on the free amounts. The list has only the divisions for the current free
+        amounts, and for those after all movable consumers leave.
         """
-        self.are_all &= not request.can_split
+        self.is_complete &= not request.can_split
         places: dict[frozenset[tuple[Cell, int]], Candidate] = {}
         count: Counter[tuple[int, ...]] = Counter()
         for number, candidate in enumerate(self._draw(request, trees)):
             if number == MOST_PLACES:
-                self.are_all = False
+                self.is_complete = False
                 break
             key = frozenset(cells_of(candidate.allocations).items())
             if key in places or not (trees is None or trees[list(candidate.trees)].all()):
                 continue
             count[candidate.trees] += 1
             if count[candidate.trees] > _MOST_IN_A_TREE:
-                self.are_all = False
+                self.is_complete = False
             else:
                 places[key] = candidate
         return list(places.values())
@@ -95,7 +95,7 @@ class PlaceLister:
         return not any(closed[row] for row, _, _ in candidate.allocations)
 
     def _draw(self, request: CandidateRequest, trees: Mask | None) -> Iterator[Candidate]:
-        """Yield the open candidates: of independent trees at most one more than are listed."""
+        """Yield the open candidates: of an independent tree at most one more than the limit of a list."""
         query = self._pool.query(request)
         drawn = _of_trees(query, trees) if query.are_apart else query.candidates()
         if request.can_split:
@@ -105,47 +105,42 @@ class PlaceLister:
             if self._is_open(candidate):
                 yield candidate
             elif request.tolerated:
-                # A consumer that tolerates the condition there need not leave.
-                self.are_all = False
+                # A consumer that tolerates the condition could move there.
+                self.is_complete = False
 
     def _find_first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
-        """Return the first place in each tree, up to `MOST_PLACES`; none where that place is closed."""
+        """Return the first place of each tree, up to `MOST_PLACES`, without closed places."""
         drawn = islice(_first_of_trees(self._pool.query(request)), MOST_PLACES)
         return list(filter(self._is_open, drawn))
 
     # -- promising trees -------------------------------------------------------------------------
 
     def promising_trees(self, count: int, excluded: Mask | None = None) -> Mask:
-        """Return about this many trees in which few moves make room, and about as many that take the consumers there.
-
-        Args:
-            count: The number of trees.
-            excluded: Trees that are not returned; None for none.
-        """
+        """Return about `count` trees in which few moves make room, and about as many for the moved consumers."""
         situation, goal = self._situation, self._situation.call.goal
         trees = no_trees(situation.forest)
         closed = situation.emptied if excluded is None else situation.emptied | excluded
         requests = self._wanted_requests()
         for request in requests:
-            for candidate in self._easiest(request, closed)[: max(count // len(requests), 1)]:
+            for candidate in self._rank_places(request, closed)[: max(count // len(requests), 1)]:
                 trees[list(candidate.trees)] = True
         if isinstance(goal, MixGoal) and goal.empty_trees:
             occupants = Counter(
                 tree for occupied in situation.occupied.values() for tree in occupied
             )
-            fewest_first = sorted((n, tree) for tree, n in occupants.items() if not closed[tree])
-            trees[[tree for _, tree in fewest_first[:count]]] = True
+            emptiest = sorted((n, tree) for tree, n in occupants.items() if not closed[tree])
+            trees[[tree for _, tree in emptiest[:count]]] = True
         movers = [mover for mover in situation.movable if trees[list(mover.occupied)].any()]
         moving_requests = dict.fromkeys(mover.alternatives[0] for mover in movers)
         for request in moving_requests:
             places = self._open_places(request, closed)
-            with_room = (place for place in places if not self._missing(place))
+            with_room = (place for place in places if not self._missing_units(place))
             for candidate in islice(with_room, -(-count // len(moving_requests))):
                 trees[list(candidate.trees)] = True
         return trees & ~closed
 
     def _wanted_requests(self) -> Sequence[CandidateRequest]:
-        """Return the requests that the goal needs room for."""
+        """Return the requests for which the goal needs room."""
         match self._situation.call.goal:
             case MixGoal() as goal:
                 return [request for request, _ in goal.requests]
@@ -155,14 +150,14 @@ class PlaceLister:
         return list(dict.fromkeys(leaving))[:_MOST_LEAVING]
 
     def _open_places(self, request: CandidateRequest, closed: Mask) -> Iterator[Candidate]:
-        """Yield the first place of each tree that is not closed."""
+        """Yield the first places of trees that are not closed."""
         for candidate in self._first_of_each_tree(request):
             self._situation.budget.check()
             if not closed[list(candidate.trees)].any():
                 yield candidate
 
-    def _easiest(self, request: CandidateRequest, closed: Mask) -> list[Candidate]:
-        """Return the places in which moves can make room, those that need the fewest moves first."""
+    def _rank_places(self, request: CandidateRequest, closed: Mask) -> list[Candidate]:
+        """Return the places in which moves can make room, by ascending number of needed moves."""
         # A place that has room already gains nothing for a mix.
         fewest = 1 if isinstance(self._situation.call.goal, MixGoal) else 0
         ranked = [
@@ -173,17 +168,16 @@ class PlaceLister:
         return [candidate for _, candidate in sorted(ranked, key=itemgetter(0))]
 
     def _fewest_moves(self, candidate: Candidate) -> int | None:
-        """Return a lower bound of the moves that make room at a place; None if no moves are enough."""
+        """Return a lower bound of the moves that make room at a place; None if moves cannot make room."""
         fewest = 0
-        for cell, missing in self._missing(candidate).items():
+        for cell, missing in self._missing_units(candidate).items():
             enough = np.flatnonzero(self._freed.get(cell, np.zeros(0)) >= missing)
             if not len(enough):
                 return None
             fewest = max(fewest, int(enough[0]) + 1)
         return fewest
 
-    def _missing(self, candidate: Candidate) -> Counter[Cell]:
-        """Return the units that a place lacks, by cell."""
+    def _missing_units(self, candidate: Candidate) -> Counter[Cell]:
         forest, used_units = self._situation.forest, self._situation.used_by(candidate.allocations)
         return +Counter({cell: n - free_of(forest, cell) for cell, n in used_units.items()})
 
@@ -204,7 +198,7 @@ def _first_of_trees(query: Query) -> Iterator[Candidate]:
 
 
 def _of_trees(query: Query, trees: Mask | None) -> Iterator[Candidate]:
-    """Yield the candidates of trees, at most one more of each than are listed."""
+    """Yield the candidates of trees; of a tree at most one more than the limit of a list."""
     problem = query.relate()
     anchors = all_anchors(problem)
     anchors = anchors if trees is None else anchors[trees[anchors]]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of moves (contract page 101, section 5).
+"""Plans moves (contract page 101, section 5).
 
-Consumers that must leave are first moved to their first candidates. If that plan is not proven to be the best, integer
-programs are solved: first of the few most promising trees, then of the whole cloud, or of more promising trees if the
-cloud is too large. A solution is put into a legal order. A solution without a legal order is excluded, and the
-program is solved again. Only a program of the whole cloud proves anything.
+The first plan moves each consumer that must leave to its first candidate. If that plan is not proven to be the best,
+the planner solves integer programs: first of the few most promising trees, then of the whole cloud, or of more
+promising trees if the cloud is too large. If the moves of a solution have no legal order, the solution is excluded
+and the program is solved again. Only a program of the whole cloud proves anything.
 """
 
 import math
@@ -45,16 +45,16 @@ from treeclaim.model.extension.planning import (
 )
 
 PROMISING_TREES = (20, 200)
-"""Trees in the first program of a large cloud, and in the one of a cloud that is too large for a single program."""
+"""Trees in the first program of a large cloud, and in the last program if the whole cloud is too large for one."""
 
 TREES_OF_A_PART = 6
-"""Trees in each of the programs whose moves are joined for the goal `keep`. With 20, HiGHS takes 20 times as long."""
+"""Trees in each of the joined programs for the goal `keep`. With 20 trees, HiGHS takes 20 times as long."""
 
 _MOST_CUTS = 20
-"""Solutions of one program that are excluded because no legal order of their moves was found."""
+"""Solutions of one program that may be excluded because no legal order of their moves was found."""
 
 _PLANNING_SHARE = 0.8
-"""Share of the available time for finding a plan; the rest is for describing it."""
+"""Share of the available time for finding a plan. The remainder is for its description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ class GoalState:
 
     Attributes:
         missing: Consumers by which the goal is missed; 0 for the goal `keep`, which is always reached.
-        fits: The count of the goals `fit` and `keep`; 0 for other goals.
-        gain: For the goal `keep`, what a plan makes great, the most important first.
+        fits: The count of the goals `fit` and `keep`; 0 for the goal `empty`.
+        gain: The values that the goal `keep` maximizes, the most important first; empty for other goals.
         document: The member `before` or `after` of the response.
-        is_counted: Whether the time was enough to count everything.
+        is_counted: Whether the count was completed in time.
     """
 
     missing: int
@@ -89,20 +89,20 @@ def make_plan(
         forest: The Forest with `given` applied.
         consumers: All consumers with allocations.
         call: The call; all names in its queries exist.
-        budget: The time and memory of the plan, beyond `end`.
+        budget: The memory, and the latest deadline.
         end: When the best plan so far is returned, by the monotonic clock.
 
     Raises:
-        InvalidValueError: if a provider whose tree is to be emptied does not exist.
+        InvalidValueError: if the goal names an unknown provider.
     """
     now = time.monotonic()
-    call = replace(call, goal=_known_goal(forest, call.goal))
+    call = replace(call, goal=_validate_goal(forest, call.goal))
     situation = MoveSituation(forest, consumers, call, budget)
     return _Planner(situation, now + _PLANNING_SHARE * max(end - now, 0.0), end).plan()
 
 
-def _known_goal(forest: Forest, goal: Goal) -> Goal:
-    """Return a goal without the requests of a mix that name something unknown."""
+def _validate_goal(forest: Forest, goal: Goal) -> Goal:
+    """Reject unknown providers; return the goal without requests of a mix that have unknown names."""
     if isinstance(goal, EvacuationGoal):
         for uuid in goal.providers:
             if forest.row_of(uuid) is None:
@@ -133,20 +133,20 @@ class _Planner:
         self._is_complete = True
         self._at_least = 0
         self._is_best = False
-        """Return whether a program of the whole cloud proves that no plan comes nearer to the goal."""
+        """Whether a program of the whole cloud proves that no plan comes closer to the goal."""
         self._best: tuple[tuple[int, ...], Sequence[Move]] | None = None
+        """The value and the moves of the best plan so far."""
 
     def plan(self) -> dict[str, Any]:
-        """Find a plan, and return it as a document."""
-        before = self._note()
+        before = self._record_moves()
         if before.is_counted:
-            # One move makes room for any number of consumers.
+            # One move may make room for any number of consumers.
             most = 1 if isinstance(self._goal, CapacityGoal) else before.missing
             self._at_least = min(before.missing, most)
         if before.missing or isinstance(self._goal, MixGoal):
             self._search()
         self._board = Board(self._situation, self._best[1] if self._best else ())
-        return self._document(before, self._state())
+        return self._document(before, self._goal_state())
 
     # -- finding a plan --------------------------------------------------------------------------
 
@@ -158,19 +158,19 @@ class _Planner:
                     most = count_now(places.forest, self._goal.request, self._budget).at_most
                     if most is not None and most < self._goal.amount:
                         self._at_least = self._most_moves + 1
-                self._move_away()
+                self._move_greedily()
                 if not self._is_good_enough():
                     self._solve(places)
         except (SearchGivenUpError, MemoryError):
-            # A solver that has no more memory has freed it by now, and the best plan so far is kept.
+            # A solver without memory has freed its memory by now, and the best plan so far remains.
             self._is_complete = False
 
     def _reset(self, count: int = 0) -> None:
-        """Make only the first moves of the board again."""
+        """Undo all moves except the first `count` moves."""
         self._board = Board(self._situation, self._board.moves[:count])
 
-    def _move_away(self) -> None:
-        """Move consumers that must leave to their first candidates, as far as these have room."""
+    def _move_greedily(self) -> None:
+        """Move the consumers that must leave to their first candidates."""
         try:
             for mover in self._situation.leaving:
                 if len(self._board.moves) == self._most_moves:
@@ -179,17 +179,17 @@ class _Planner:
                 if target is not None:
                     self._board.move(mover, *target)
         finally:
-            self._note()
+            self._record_moves()
             self._reset()
 
     def _solve(self, places: PlaceLister) -> None:
-        """Solve a program of few trees, then one of the whole cloud, or of many trees if that is too large."""
-        few, many = PROMISING_TREES
+        """Solve a program of few trees, then of the whole cloud, or of more trees if the cloud is too large."""
+        first_count, last_count = PROMISING_TREES
         sizes: list[int | None] = [None]
         if not isinstance(self._goal, MixGoal):
             amount = self._goal.amount if isinstance(self._goal, CapacityGoal) else 0
-            is_large = few < len(self._forest.order.roots)
-            sizes = [*([few] if is_large else []), None, max(many, amount)]
+            is_large = first_count < len(self._forest.order.roots)
+            sizes = [*([first_count] if is_large else []), None, max(last_count, amount)]
         for count in sizes:
             trees = None if count is None else places.promising_trees(count)
             with suppress(ModelTooLargeError):
@@ -201,7 +201,7 @@ class _Planner:
             self._solve_in_parts(places)
 
     def _solve_in_parts(self, places: PlaceLister) -> None:
-        """Join the moves of programs of few trees each that have no tree in common, while they gain anything."""
+        """Join the moves of programs of few, disjoint trees, until a program adds no move."""
         used = no_trees(self._forest)
         count = -1
         while count < len(self._board.moves) < self._most_moves:
@@ -212,7 +212,7 @@ class _Planner:
                 self._solve_model(places, trees)
 
     def _solve_model(self, places: PlaceLister, trees: Mask | None) -> None:
-        """Solve the program of further moves, and make those of its best solution for which a legal order is found."""
+        """Solve the program of further moves, and make the moves of its best solution with a legal order."""
         count = len(self._board.moves)
         model = MoveModel(self._situation, places, trees, self._most_moves - count)
         for number in range(_MOST_CUTS + 1):
@@ -221,11 +221,11 @@ class _Planner:
             self._is_complete &= solution.is_optimal
             is_proof = model.is_complete and not number
             if is_proof:
-                self._prove(model, solution)
+                self._record_proof(model, solution)
             if solution.values is None:
                 return
             if make_moves(self._board, model.assignment(solution)):
-                state = self._note()
+                state = self._record_moves()
                 expected = min(model.expected_fits(solution), GREATEST)
                 is_as_good = not state.is_counted or state.fits >= expected
                 self._is_best &= is_as_good and is_proof
@@ -235,8 +235,7 @@ class _Planner:
         self._reset(count)
         self._is_best = False
 
-    def _prove(self, model: MoveModel, solution: Solution) -> None:
-        """Keep what a program of the whole cloud proves."""
+    def _record_proof(self, model: MoveModel, solution: Solution) -> None:
         self._is_best = solution.is_optimal
         if not isinstance(self._goal, MixGoal):
             bound = solution.bound + model.offset
@@ -244,9 +243,9 @@ class _Planner:
             at_least = most + 1 if bound > most else round_up(max(bound, 0.0))
             self._at_least = max(self._at_least, at_least)
 
-    def _note(self) -> GoalState:
-        """Keep the moves on the board if they are the best so far."""
-        state = self._state()
+    def _record_moves(self) -> GoalState:
+        """Record the moves on the board if they are the best so far; return the state of the goal."""
+        state = self._goal_state()
         if state.is_counted:
             moves = tuple(self._board.moves)
             value = (-state.missing, *state.gain, -len(moves))
@@ -260,18 +259,18 @@ class _Planner:
         value, moves = self._best
         return not value[0] and len(moves) <= self._at_least
 
-    # -- describing it ---------------------------------------------------------------------------
+    # -- describing the plan ---------------------------------------------------------------------
 
-    def _state(self) -> GoalState:
+    def _goal_state(self) -> GoalState:
         board, goal = self._board, self._goal
         empty_trees = len(self._forest.order.roots) - len(board.occupants())
-        left: int | None = None
+        misplaced: int | None = None
         fits: int | None = None
         missing, is_counted = 0, True
         gain: tuple[int, ...] = ()
         match goal:
             case EvacuationGoal():
-                left = missing = len(board.left())
+                misplaced = missing = len(board.misplaced())
             case CapacityGoal():
                 counted = count_now(board.forest, goal.request, self._budget, self._end)
                 fits, is_counted = counted.fits, counted.is_complete
@@ -282,7 +281,7 @@ class _Planner:
                 fits = self._fits_of_mix(goal)
                 gain = (empty_trees * goal.empty_trees, fits)
         document = {
-            "left": left,
+            "left": misplaced,
             "fits": None if fits is None else cap_count(fits),
             "empty_trees": empty_trees,
         }
@@ -293,14 +292,13 @@ class _Planner:
         return TreeCounter(self._forest, counts)
 
     def _fits_of_mix(self, goal: MixGoal) -> int:
-        """Return the sum of the goal `keep`."""
         sums = self._counter(goal).in_trees(self._board.forest).sum(axis=0)
         return sum(map(mul, (weight for _, weight in goal.requests), sums.tolist()))
 
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
-        left = sorted(self._board.left()) if isinstance(self._goal, EvacuationGoal) else []
-        stuck, are_all_found = find_reasons(self._board, left, self._end)
+        misplaced = sorted(self._board.misplaced()) if isinstance(self._goal, EvacuationGoal) else []
+        stuck, are_all_found = find_reasons(self._board, misplaced, self._end)
         self._is_complete &= are_all_found
         if time.monotonic() >= self._planning_end:
             self._is_complete = False

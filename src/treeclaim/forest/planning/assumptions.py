@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assumptions: a Forest and consumers as they would be (contract page 101, section 1)."""
+"""Applies the assumptions of a call to a Forest and its consumers (contract page 101, section 1)."""
 
 import uuid
 from collections import Counter, defaultdict
@@ -25,76 +25,73 @@ from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.query.value_parsers import QueryError
 
-_MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
-"""Namespace of the uuids of consumers that are placed only for a call."""
+_ASSUMED = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
+"""Namespace of the uuids of consumers that exist only for a call."""
 
 
 def apply_assumptions(
-    forest: Forest, consumers: Consumers, given: AssumptionSet, budget: Budget
+    forest: Forest, consumers: Consumers, assumptions: AssumptionSet, budget: Budget
 ) -> list[int]:
-    """Apply assumptions to a Forest with its held amounts, and to consumers; both are changed in place.
+    """Apply assumptions to a Forest with its held amounts, and to its consumers.
 
-    Args:
-        forest: It must be the caller's own, as in a child.
-        consumers: The present consumers, at least those that are released.
-        given: The assumptions.
-        budget: The budget of the call.
+    Both are changed in place, so they must not be shared with other calls. `consumers` must include at least the
+    consumers to release.
 
     Returns:
         The number of consumers placed for each query of `place`.
 
     Raises:
         BatchRefusedError: if the entries of providers are faulty.
-        QueryError: for the first query that names what does not exist.
+        QueryError: for the first query with an unknown name.
     """
-    if given.release:
-        _release(forest, consumers, given.release, budget)
-    if given.without:
-        _remove_trees(forest, consumers, given.without, budget)
-    if given.providers:
-        apply_entries(forest, given.providers, budget)
-    for number, (request, _) in enumerate(given.place):
+    if assumptions.release:
+        _release(forest, consumers, assumptions.release, budget)
+    if assumptions.without:
+        _remove_trees(forest, consumers, assumptions.without, budget)
+    if assumptions.providers:
+        apply_entries(forest, assumptions.providers, budget)
+    for number, (request, _) in enumerate(assumptions.place):
         try:
             require_known_names(forest, request)
         except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
             raise QueryError(f"given.place.requests[{number}].query", error) from error
-    return _place(forest, consumers, given, budget) if given.place else []
+    return _place(forest, consumers, assumptions, budget) if assumptions.place else []
 
 
 def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget: Budget) -> None:
     """Remove all allocations of consumers; drawn amounts return to holds."""
-    # A hold whose amounts are all drawn holds nothing, and can be released too.
-    gone = set(uuids)
+    # `uuids` may include a hold without allocations, whose amounts are all drawn.
+    released = set(uuids)
     used: list[Allocation] = []
-    for name in sorted(gone & consumers.keys()):
+    for name in sorted(released & consumers.keys()):
         budget.check()
         consumer = consumers.pop(name)
         for row, class_name, amount in allocations_at(forest, consumer.allocations):
             used.append((row, class_name, -amount))
-        forest.held = held_after(forest, forest.held, consumer, gone)
+        forest.held = held_after(forest, forest.held, consumer, released)
         for hold, drawn in consumer.drawn.items():
-            if hold not in gone:
+            if hold not in released:
                 used += allocations_at(forest, drawn)
-                # A hold whose amounts were all drawn held nothing before.
+                # A hold whose amounts were all drawn is not among the consumers yet.
                 holder = consumers.get(hold) or PlannedConsumer(
                     hold, "", None, 0, {}, is_hold=True
                 )
                 allocations = _sum_amounts(holder.allocations, drawn, 1)
                 consumers[hold] = replace(holder, allocations=allocations)
     for name, consumer in consumers.items():
-        # A hold that is gone takes nothing back.
-        kept_draws = {hold: each for hold, each in consumer.drawn.items() if hold not in gone}
+        # No amounts return to a released hold.
+        kept_draws = {hold: each for hold, each in consumer.drawn.items() if hold not in released}
         if len(kept_draws) < len(consumer.drawn):
             consumers[name] = replace(consumer, drawn=kept_draws)
     forest.apply(Changes(NOWHERE, usage=_usage_of(forest, used, budget)))
 
 
 def held_after(
-    forest: Forest, held: HeldAmounts, consumer: PlannedConsumer, gone: set[str]
+    forest: Forest, held: HeldAmounts, consumer: PlannedConsumer, released: set[str]
 ) -> HeldAmounts:
-    """Return what holds have once a consumer is released: a hold itself, or one that has drawn."""
+    """Return the held amounts after the release of a consumer; drawn amounts do not return to released holds."""
     changes: list[tuple[str, Amounts, int]] = [
-        (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in gone
+        (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in released
     ]
     if consumer.is_hold:
         changes.append((consumer.uuid, consumer.allocations, -1))
@@ -119,7 +116,7 @@ def _sum_amounts(before: Amounts, amounts: Amounts, sign: int) -> dict[str, dict
 def _usage_of(
     forest: Forest, allocations: Iterable[Allocation], budget: Budget
 ) -> Mapping[int, UsageChange]:
-    """Return the changes of used amounts by some allocations, by the id of the provider."""
+    """Return the changes of used amounts by allocations, by id of the provider."""
     used: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for row, name, amount in allocations:
         budget.check()
@@ -131,10 +128,10 @@ def _usage_of(
 def _remove_trees(
     forest: Forest, consumers: Consumers, uuids: Sequence[str], budget: Budget
 ) -> None:
-    gone = rows_of_trees(forest, uuids)
-    removed = {forest.uuid_of(row) for row in gone}
-    numbers = [int(forest.id.values[row]) for row in gone]
-    forest.apply(Changes(NOWHERE, removed=numbers))
+    rows = rows_of_trees(forest, uuids)
+    removed = {forest.uuid_of(row) for row in rows}
+    ids = [int(forest.id.values[row]) for row in rows]
+    forest.apply(Changes(NOWHERE, removed=ids))
     for name, consumer in list(consumers.items()):
         budget.check()
         if not removed.isdisjoint(consumer.allocations):
@@ -149,7 +146,7 @@ def _remove_trees(
     by_hold = {
         hold: _without_providers(amounts, removed) for hold, amounts in forest.held.by_hold.items()
     }
-    # Held amounts of removed providers are ignored.
+    # `everywhere` may keep the amounts of removed providers, because no search reads them.
     forest.held = replace(forest.held, by_hold=by_hold)
 
 
@@ -162,7 +159,7 @@ def _without_providers(amounts: Amounts, removed: set[str]) -> dict[str, Mapping
 def _place(
     forest: Forest, consumers: Consumers, assumptions: AssumptionSet, budget: Budget
 ) -> list[int]:
-    """Place as many consumers of each query as there is room for, one after the other."""
+    """Place the consumers of each query one after the other, until there is no room."""
     placed: list[int] = []
     pool = QueryPool(Scratch(forest), budget)
     placed_allocations: list[Allocation] = []
@@ -170,21 +167,20 @@ def _place(
         count = 0
         while count < amount:
             budget.check()
-            place = pool.find_first([request])
-            if place is None:
-                # Nor will there be room for the next one.
+            match = pool.find_first([request])
+            if match is None:
                 break
-            _, candidate = place
+            _, candidate = match
             pool.scratch.place(candidate.allocations)
             placed_allocations += candidate.allocations
-            name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
+            name = str(uuid.uuid5(_ASSUMED, f"{number}/{count}"))
             allocations = candidate.body(forest).allocations
             consumers[name] = PlannedConsumer(
-                name, "", None, 0, allocations, (request,), (0,), is_made_up=True
+                name, "", None, 0, allocations, (request,), (0,), is_assumed=True
             )
             count += 1
         placed.append(count)
-    # Rows are others once conditions have begun.
+    # `_begin_conditions` may move providers to other rows.
     usage = _usage_of(forest, placed_allocations, budget)
     _begin_conditions(forest, {row for row, _, _ in placed_allocations})
     forest.apply(Changes(NOWHERE, usage=usage))
@@ -192,7 +188,7 @@ def _place(
 
 
 def _begin_conditions(forest: Forest, used: Iterable[int]) -> None:
-    """Begin the `on_use` conditions of some rows and of the providers above them."""
+    """Begin the `on_use` conditions of the used rows and of the providers above them."""
     if armed_heads(forest) is None:
         return
     records: dict[int, ProviderRecord] = {}
