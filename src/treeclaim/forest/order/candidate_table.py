@@ -50,8 +50,6 @@ class CandidateTable:
     """Candidates of one search.
 
     Attributes:
-        count: Number of candidates.
-        shares: The amounts that providers give.
         served: Suffix of a group and rows of a provider that serves it, also if it gives nothing.
         tree: Number of the tree by row.
         sharing: Mask of sharing providers by row; None if all giving providers are in the anchor's tree.
@@ -159,10 +157,7 @@ class SlotOptions:
         return [slot for slot, suffix in enumerate(self.suffixes) if suffix in suffix_set]
 
     def extreme(self, slot: int, values: Floats, *, is_ceiling: bool) -> Floats:
-        """Return the greatest (ceiling) or the least value of a slot's options under each root; 0 without any option.
-
-        There is a value for each pair of the slot's relation.
-        """
+        """Return the greatest (ceiling) or least of the values of a slot's pairs under each root; 0 without any pair."""
         relation: Relation = self.relations[slot]
         limit, nothing = (np.maximum, -np.inf) if is_ceiling else (np.minimum, np.inf)
         if relation.fits is not None:

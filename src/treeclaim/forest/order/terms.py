@@ -97,16 +97,13 @@ class PackTerm(_FilledTerm):
         return _share(totals.tree_used + self._amount(name), totals.tree_capacity)
 
     def _extreme_share(self, name: str, *, is_ceiling: bool) -> Floats:
-        """Return the greatest or the least value of one class under each root.
-
-        The quotient of sums (the total usage and the total capacity of a tree and the providers that share with
-        it) lies between the least and the greatest of the single quotients.
-        """
+        """Return the greatest or the least value of one class under each root."""
         relations = {slot: self.options.relations[slot] for slot in self.options.amounts[name]}
         if self.options.problem.may_leave_anchors:
             return np.full(self._root_count, float(is_ceiling))
         if all(relation.pairs.is_local for relation in relations.values()):
             return self._tree_shares(name)
+        # The share of a tree and its sharing providers together lies between the least and the greatest single share.
         totals = self._totals[name]
         units = self._amount(name) if is_ceiling else 0
         tree_share = _share(totals.tree_used + units, totals.tree_capacity)
@@ -201,9 +198,8 @@ class NearTerm(TermScorer):
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return bounds of the values.
 
-        The ceiling assumes that the deepest provider of any group is its own common ancestor with the rest, or a
-        child of the common ancestor if two providers must differ. The floor assumes that the root is the common
-        ancestor, and that a provider is as deep as any of the Forest.
+        The ceiling assumes that the common ancestor is the deepest possible provider, or its parent if two providers
+        must differ. The floor assumes that it is the root, and that a provider is as deep as any of the Forest.
         """
         if not self._is_local:
             return super().bound(is_ceiling=is_ceiling)

@@ -37,12 +37,9 @@ from treeclaim.model.request import CandidateRequest
 
 @dataclass(frozen=True, slots=True)
 class CapacityLimits:
-    """The limits of a count.
+    """The limits of a count, which ends at `end` by the monotonic clock; None for never.
 
-    Attributes:
-        domains: Aggregates to count separately; empty for each tree, None for no domains.
-        limit: The most domains in the response.
-        end: When counting ends, by the monotonic clock; None for never.
+    `domains` are aggregates to count separately; empty for each tree, None for no domains.
     """
 
     domains: tuple[str, ...] | None
@@ -254,12 +251,7 @@ class CapacityCount:
         return count_joint_fits(scratch.forest, candidate.allocations)
 
     def list_domains(self, names: Sequence[str], limit: int) -> list[dict[str, Any]]:
-        """Count in each domain separately; return the domains with the most consumers first.
-
-        Args:
-            names: Aggregates; none for every tree.
-            limit: The most domains to return.
-        """
+        """Count in each aggregate, or in each tree without `names`; return those with the most consumers first."""
         domains = Domains(self._forest, tuple(names) or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
         with self._until_end():

@@ -94,13 +94,9 @@ def _givers_by_anchor(problem: Problem) -> Iterator[tuple[int, list[int]]]:
 
 @dataclass(frozen=True, slots=True)
 class PlacingOutcome:
-    """The outcome of a call, as a child process sends it to its parent.
+    """The outcome of a call, as a child process sends it to its parent; see `Attempt`.
 
-    Attributes:
-        placed: The placed consumers, including those that had allocations before.
-        unplaced: The unplaced consumers, in the order of the call.
-        explanation: The explanation of the first unplaced consumer, if requested.
-        given: The member `given` of the response; None without assumptions.
+    The explanation is that of the first unplaced consumer. `given` is the member of the response.
     """
 
     placed: Mapping[str, Placement]

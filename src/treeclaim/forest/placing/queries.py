@@ -116,9 +116,7 @@ class Query:
     def find_first(self, allowed: Mask, permits: TreePredicate) -> Candidate | None:
         """Return the first permitted candidate.
 
-        Args:
-            allowed: The condition for candidates in one tree, as a mask, shape (roots,).
-            permits: The condition for candidates in any trees.
+        `allowed` (by root) and `permits` are one condition, for candidates in a single tree and in any trees.
         """
         if self.are_apart:
             return self._find_first_by_trees(allowed)

@@ -68,12 +68,8 @@ class QueryPool:
     ) -> tuple[int, Candidate] | None:
         """Return the number of the first alternative with a candidate, and its first candidate.
 
-        Args:
-            alternatives: The requests.
-            allowed: Mask of the trees that a candidate may use; None for all.
-            rules: Rules for the candidate.
-            eligible: The domains that count for rules on skew.
-            accepts: A further condition on candidates; rarely false.
+        The candidate is in allowed trees (None for all), and the rules permit it. `accepts` is a further condition that
+        should rarely be false.
         """
         open_trees = allowed = self._everywhere if allowed is None else allowed
         for rule in rules:

@@ -25,12 +25,7 @@ EligibleDomains = Mapping[int, Mask]
 
 
 class Domains:
-    """Sets of trees: single trees, or aggregates of the trees with a root in them.
-
-    Attributes:
-        count: Number of domains.
-        overlap: Whether any tree is in several domains.
-    """
+    """Sets of trees: single trees, or aggregates of the trees with a root in them."""
 
     def __init__(self, forest: Forest, aggregates: tuple[str, ...] | None, budget: Budget) -> None:
         """Find the trees of aggregates; None makes each tree a domain."""
@@ -52,6 +47,7 @@ class Domains:
         self._domain: Rows = every if self._are_trees else domain[by_tree]
         self._starts = search_ascending(self._tree, np.arange(len(every) + 1))
         self.overlap = bool((np.diff(self._starts) > 1).any())
+        """Whether any tree is in several domains."""
 
     def containing(self, trees: Iterable[int]) -> tuple[int, ...]:
         """Return the domains of any of the trees, ascending."""
@@ -113,12 +109,8 @@ class RuleState:
     ) -> None:
         """Start without any consumers.
 
-        Args:
-            number: The number of the rule in its call.
-            rule: The rule.
-            domains: The domains of the rule.
-            only: The only domain for `same_domain`; None if there is none.
-            present: The current domains of the next consumer, which the rule does not close for it.
+        `only` is the domain for `same_domain`. The rule does not close `present`, the current domains of the next
+        consumer.
         """
         self.number = number
         self.rule = rule

@@ -116,7 +116,7 @@ def _sum_amounts(before: Amounts, amounts: Amounts, sign: int) -> dict[str, dict
 def _usage_of(
     forest: Forest, allocations: Iterable[Allocation], budget: Budget
 ) -> Mapping[int, UsageChange]:
-    """Return the changes of used amounts by allocations, by id of the provider."""
+    """Return changes by id of the provider."""
     used: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for row, name, amount in allocations:
         budget.check()

@@ -147,12 +147,8 @@ def attach_requests(
 ) -> Consumers:
     """Return consumers with their valid requests (contract page 100, section 4).
 
-    Args:
-        consumers: Consumers with allocations.
-        request_texts: Kept requests, JSON lists of queries, by consumer.
-        queries_by_consumer: Queries of the call, which replace the kept request of a consumer.
-        forest: The Forest; a query with an unknown name is not readable.
-        parse: Parses a query, or raises a TreeclaimError; checks the deadline.
+    `request_texts` are kept requests: JSON lists of queries by consumer. Queries of the call, in
+    `queries_by_consumer`, replace them. `parse` raises a TreeclaimError for a query that is not readable any more.
     """
     read_list = cache(orjson.loads)
 

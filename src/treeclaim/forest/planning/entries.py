@@ -212,7 +212,6 @@ class _Batch:
             yield self._with_values(record, by_uuid[uuid]) if uuid in by_uuid else record
 
     def _with_values(self, record: ProviderRecord, target: _Target) -> ProviderRecord:
-        """Return a provider with the values of an entry."""
         values, links = target.entry.values, dict(record.links)
         if TRAITS.name in values:
             traits = self._forest.catalogue.traits

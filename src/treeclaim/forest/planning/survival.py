@@ -49,7 +49,6 @@ class _Failure:
     """A domain that fails, and the outcome.
 
     Attributes:
-        domain: Number of the domain.
         trees: Mask of the trees of the domain.
         released: The consumers with allocations in these trees.
         to_place: The consumers that are placed again, in this order.
@@ -84,11 +83,7 @@ def check_survival(
 ) -> dict[str, Any]:
     """Determine which failures a cloud survives; domains not examined before the deadline count as unknown.
 
-    Args:
-        forest: The Forest, with the held amounts.
-        consumers: All consumers with allocations.
-        call: The failures to examine.
-        budget: The memory and the deadline.
+    The Forest must have the held amounts, and `consumers` all consumers with allocations.
     """
     failures: list[_Failure] = []
     domains: list[dict[str, Any]] = []
@@ -181,7 +176,6 @@ class _Survey:
             yield failure
 
     def _trials(self, failure: _Failure | None = None) -> "_Trials":
-        """Return trials in the Forest, without the trees of a failure if there is one."""
         forest = self._forest.view_without_trees(failure.trees) if failure else self._forest
         return _Trials(forest, self._consumers, self._call, self._budget)
 
@@ -224,12 +218,7 @@ class _Survey:
 
 
 class _Trials:
-    """Failures in one scratch, each undone before the next; queries are kept in between.
-
-    Attributes:
-        forest: The Forest of the scratch.
-        rules: The states of the rules of the current failure, by consumer.
-    """
+    """Failures in one scratch, each undone before the next; queries are kept in between."""
 
     def __init__(
         self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
@@ -238,6 +227,7 @@ class _Trials:
         self._scratch = Scratch(free_amounts(forest, holds, budget) if holds else forest)
         self.forest = self._scratch.forest
         self.rules: Mapping[str, Sequence[RuleState]] = {}
+        """The states of the rules of the current failure, by consumer."""
         self._barred = no_trees(forest)
         self._call = call
         self._rules_in_force = rules_in_force(forest, call.rules, budget)
@@ -342,7 +332,6 @@ class _Trials:
             return sum_capped(bounds if are_joined else bounds[~self._barred])
 
     def _free(self, name: str) -> int:
-        """Return the free units of a class outside the barred trees."""
         columns = self.forest.class_inventories(name)
         indices = columns.living_indices()
         trees = self.forest.order.tree[columns.row.values[indices]]
@@ -351,6 +340,5 @@ class _Trials:
 
 
 def _least_demand(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
-    """Return the least amount of each class among alternatives."""
     sums = [demand(request) for request in requests]
     return {name: min(amounts[name] for amounts in sums) for name in sums[0]}

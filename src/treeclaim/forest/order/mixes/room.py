@@ -41,13 +41,9 @@ class MixRequests:
     """The requests of a mix that name only existing classes and traits.
 
     Attributes:
-        weights: Weight of each request, float64.
-        requests: The requests.
         amounts: Units by class of each request.
-        counter: The counter of the requests.
         are_apart: Whether no provider serves another tree than its own.
         written: The state of the inventories of each class: `ClassInventories.overwrite_count`.
-        catalogue: The existing names.
         serial: Identifies this object in keys of caches.
     """
 
@@ -160,13 +156,10 @@ class MixRoom:
     def values(
         self, count: int, candidates: Rows, trees: Rows, takes: Sequence[TakenAmounts]
     ) -> Floats:
-        """Return the value of the term `keep` for some candidates.
+        """Return the value of the term `keep` for `count` candidates, which take some amounts.
 
-        Args:
-            count: Number of candidates.
-            candidates: The number of the candidate of each state, ascending, shape (states,).
-            trees: The tree of each state; a candidate has a state for each of its trees.
-            takes: The amounts that the candidates take.
+        A candidate has a state for each of its trees. `candidates` (ascending numbers) and `trees` have the candidate
+        and the tree of each state.
         """
         takes = add_consumption(self._forest, takes)
         loss = np.zeros(count, dtype=np.int64)
@@ -207,13 +200,7 @@ def stranded_by_group(
     A tree counts for a class in a group if the group has all its providers with the class, and none of
     these is a sharing provider.
 
-    Args:
-        forest: The Forest.
-        mix: The mix.
-        group: The number of the group of each membership.
-        rows: The provider of each membership; no group has a provider twice.
-        count: The number of groups.
-        budget: The budget of the count.
+    `group` and `rows` have the group number and the provider of each membership; no group has a provider twice.
 
     Raises:
         SearchGivenUpError: if the time is over.
@@ -267,14 +254,9 @@ def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
 def _stranded_by_tree(
     requests: MixRequests, now: Integers, name: str, free: Integers, total_weight: int
 ) -> Integers:
-    """Return the free units in each tree that are useless to a request, times its weight, summed over requests.
+    """Return the weighted sum over requests of the free units that are useless to a request, by tree.
 
-    Args:
-        requests: The requests of the mix.
-        now: Counts, shape (trees, requests).
-        name: The class.
-        free: Free units in each tree.
-        total_weight: The weights of all requests for the class, including those that fit nowhere.
+    `now` has the current counts, shape (trees, requests). `total_weight` includes requests that fit nowhere.
     """
     dtype = np.int64 if int(free.max(initial=0)) * total_weight < _MOST else object
     units = free.astype(dtype)

@@ -28,17 +28,12 @@ _EXACT = 2**52
 
 
 class TakenAmounts(NamedTuple):
-    """Units of one class that candidates, or states of trees, take from one provider each.
-
-    Attributes:
-        name: The class.
-        rows: The row of each provider.
-        amount: Units, one number or one for each provider; 0 takes nothing.
-    """
+    """Units of one class that candidates, or states of trees, take from one provider each."""
 
     name: str
     rows: Rows
     amount: "int | Integers"
+    """One number, or one for each row, which may be 0."""
 
     def select(self, selection: "Rows | slice") -> "TakenAmounts":
         """Return the amounts of the selected candidates or states."""
@@ -192,13 +187,7 @@ class TreeCounter:
         return self.possible.nbytes + sum(group.nbytes for group in self._groups)
 
     def count(self, forest: Forest, trees: Rows, takes: Sequence[TakenAmounts] = ()) -> Counts:
-        """Return the counts in assumed states of trees.
-
-        Args:
-            forest: The Forest.
-            trees: The tree of each state; a tree may have several states.
-            takes: The amounts that are taken in each state.
-        """
+        """Return the counts in assumed states, each of a tree in which some amounts are taken."""
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group in self._groups:
             providers, begin = group.list_providers(trees)

@@ -43,12 +43,7 @@ class Move:
 
 
 class Board:
-    """The Forest after the moves so far.
-
-    Attributes:
-        moves: The moves, in their order.
-        rules: The states of the rules, by consumer that a rule names.
-    """
+    """The Forest after the moves so far; `rules` are the states of the rules by consumer that a rule names."""
 
     def __init__(self, situation: MoveSituation, moves: Iterable[Move] = ()) -> None:
         """Start from the situation, and repeat moves of another board."""
@@ -112,12 +107,9 @@ class Board:
     def find(
         self, mover: Mover, allowed: Mask | None = None, *, by_rules: bool = True
     ) -> tuple[int, Candidate] | None:
-        """Return the alternative and the first candidate to which a mover may move now.
+        """Return the alternative and the first candidate to which a mover may move now, in trees of a mask.
 
-        Args:
-            mover: A mover that may move, and that no move on the board has moved.
-            allowed: Mask of allowed trees; None for all.
-            by_rules: False ignores the rules.
+        No move on the board may have moved it. False for `by_rules` ignores the rules.
         """
         allowed = self._open_trees if allowed is None else allowed & self._open_trees
         rules = self.rules_for(mover) if by_rules else ()
@@ -138,12 +130,9 @@ class Board:
 def find_reasons(
     board: Board, uuids: Iterable[str], end: float
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the member `stuck` of the response, and whether all reasons were found in time.
+    """Return the member `stuck` of the response for misplaced consumers, and whether all reasons were found in time.
 
-    Args:
-        board: The moves of the plan.
-        uuids: The misplaced consumers.
-        end: When the search ends, by the monotonic clock; remaining reasons are then `no_room`.
+    After `end`, by the monotonic clock, the remaining reasons are `no_room`.
     """
     stuck: list[dict[str, Any]] = []
     is_explained, is_complete = not board.situation.call.explain, True

@@ -42,10 +42,7 @@ class Solution:
 class IntegerProgram:
     """A program whose columns are integers from 0 to an upper bound.
 
-    Attributes:
-        upper: Upper bound of each column.
-        costs: Cost of one unit of a column in the objective, by column; the default is 0.
-        nbytes: Estimated memory of the program while it is solved.
+    A column has a cost by unit in the objective, by default 0. `nbytes` estimates the memory while it is solved.
     """
 
     upper: list[int] = field(default_factory=list)

@@ -46,10 +46,7 @@ class ModelTooLargeError(Exception):
 class MoverKind(NamedTuple):
     """Consumers that may take each other's places.
 
-    Attributes:
-        alternatives: The requests of the consumers.
-        pools: The sharing providers that they may take; None for all.
-        single: The only consumer, if a rule names it or if it has drawn amounts; else None.
+    A consumer that a rule names, or with drawn amounts, is the single consumer of its kind. See `Mover` for `pools`.
     """
 
     alternatives: tuple[CandidateRequest, ...]
@@ -87,13 +84,7 @@ class MoveModel:
     def __init__(
         self, situation: MoveSituation, places: PlaceLister, trees: Mask | None, most_moves: int
     ) -> None:
-        """Build the program.
-
-        Args:
-            situation: The initial state.
-            places: The lists of places.
-            trees: The trees to which consumers may go, and from which they may be moved away; None for all.
-            most_moves: The limit of moves.
+        """Build the program for moves to and from the trees of a mask; None means all.
 
         Raises:
             ModelTooLargeError: if the program would be too large.
@@ -331,7 +322,7 @@ class MoveModel:
                 self._add_part(part, tree, count)
 
     def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
-        """Limit a column by the second test of a part."""
+        """Limit a column by the contract's second test of a part."""
         served = {count: part.copies}
         for row in part.serving.of_tree(tree).tolist():
             most = self._program.upper[count] * part.copies

@@ -80,7 +80,6 @@ class MoveSituation:
             would have to leave after the first use.
         emptied: Mask of the trees that the goal empties completely.
         occupied: Numbers of the trees in which each consumer has allocations, by UUID.
-        rules: The rules of the call, with their domains.
     """
 
     def __init__(
@@ -132,7 +131,7 @@ class MoveSituation:
 
     @cached_property
     def movable(self) -> Sequence[Mover]:
-        """Return the consumers that may move."""
+        """Return all consumers that may move."""
         return [mover for mover in self.movers.values() if mover.stuck is None]
 
     @cached_property

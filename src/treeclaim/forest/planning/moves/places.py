@@ -67,7 +67,7 @@ class PlaceLister:
     # -- lists -----------------------------------------------------------------------------------
 
     def list_places(self, request: CandidateRequest, trees: Mask | None) -> Sequence[Candidate]:
-        """Return the places in trees, without places that take equal amounts; None means all trees.
+        """Return the places in trees, without duplicates that take equal amounts; None means all trees.
 
         Divisions of an amount depend on the free amounts. The list has only the divisions for the current free
         amounts, and for those after all movable consumers leave.

@@ -66,7 +66,7 @@ class GoalState:
         fits: The count of the goals `fit` and `keep`; 0 for the goal `empty`.
         gain: The values that the goal `keep` maximizes, the most important first; empty for other goals.
         document: The member `before` or `after` of the response.
-        is_counted: Whether the count was completed in time.
+        is_counted: Whether counting ended in time.
     """
 
     missing: int
@@ -83,14 +83,10 @@ def make_plan(
     budget: Budget,
     end: float = math.inf,
 ) -> dict[str, Any]:
-    """Return a plan as the response of the call.
+    """Return a plan as the response of the call, at the latest at `end` by the monotonic clock.
 
-    Args:
-        forest: The Forest with `given` applied.
-        consumers: All consumers with allocations.
-        call: The call; all names in its queries exist.
-        budget: The memory, and the latest deadline.
-        end: When the best plan so far is returned, by the monotonic clock.
+    The Forest must have the assumptions applied, and `consumers` all consumers with allocations. All names in
+    queries of the call must exist.
 
     Raises:
         InvalidValueError: if the goal names an unknown provider.
@@ -297,7 +293,9 @@ class _Planner:
 
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
-        misplaced = sorted(self._board.misplaced()) if isinstance(self._goal, EvacuationGoal) else []
+        misplaced = (
+            sorted(self._board.misplaced()) if isinstance(self._goal, EvacuationGoal) else []
+        )
         stuck, are_all_found = find_reasons(self._board, misplaced, self._end)
         self._is_complete &= are_all_found
         if time.monotonic() >= self._planning_end:
