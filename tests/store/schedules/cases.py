@@ -13,13 +13,12 @@ PREEMPTIONS = 2
 
 @dataclass(frozen=True)
 class Case:
-    """Clients in a world, on a database.
+    """Scripts that run concurrently in a world.
 
     Attributes:
-        database: Its kind.
-        world: Where they meet.
-        scripts: Their names; one of them may come twice.
-        preemptions: How often a session that could go on is interrupted, at most.
+        database: Kind of the database.
+        scripts: Names of the scripts; a name may occur twice.
+        preemptions: Most preemptions: interruptions of a session that could continue.
     """
 
     database: str
@@ -29,17 +28,15 @@ class Case:
 
     @property
     def name(self):
-        """In the names of tests."""
         return f"{self.world.name}: {' | '.join(self.scripts)}"
 
     @property
     def clients(self):
-        """The scripts themselves."""
         return [self.world.scripts[name] for name in self.scripts]
 
 
 def pairs(database, world, preemptions=PREEMPTIONS):
-    """All pairs of scripts in a world, but for those that another world has."""
+    """Return all pairs of scripts of a world, except those that another world explores."""
     return [
         Case(database, world, scripts, preemptions)
         for scripts in combinations_with_replacement(world.scripts, 2)
@@ -86,11 +83,11 @@ CRITICAL = (
 The first number is the bound of preemptions."""
 
 _QUICK = 6
-"""Pairs of which the quick tests try one: some seconds of one core."""
+"""The quick tests try each sixth pair, which takes some seconds of one core."""
 
 
 def critical(database):
-    """The cases that are explored deepest."""
+    """Return the cases of `CRITICAL`."""
     return [
         Case(database, WORLDS[world], scripts, preemptions)
         for world, preemptions, *names in CRITICAL
@@ -99,7 +96,7 @@ def critical(database):
 
 
 def quick():
-    """Return pairs for SQLite, where writers take turns: the pairs with a reader or the pruner."""
+    """Return pairs for SQLite with a reader or the pruner, because its writers never interleave."""
     chosen = [
         case
         for name in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database to explore on, which all cases of a kind share."""
+"""A database for all cases of its kind."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of database contents and answers, which are equal if they differ only in ids and times.
+"""Texts of database contents and answers, comparable without generated ids and times.
 
-Ids of sequences, random tokens and times differ between schedules. A text therefore has a mark for each id, and a list of
+Generated ids, random tokens and times differ between schedules. A text therefore has a mark for each id, and a list of
 the ids. Two texts are equivalent if a renaming of ids makes them equal. Ids that a world sets explicitly are kept.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 FIRST_ID = 1000
-"""Sequences begin here, out of the way of the ids that worlds give; all amounts are less."""
+"""First generated id, greater than the ids and amounts of worlds."""
 
 _NUMBER = re.compile(r"\d{4,}")
 _TIME = re.compile(r"datetime\.datetime\([^)]*\)|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.\d]*")
@@ -20,14 +20,14 @@ _MARK = "#"
 
 @dataclass(frozen=True)
 class Text:
-    """A text with marks instead of ids, and the ids in their order."""
+    """A text with marks instead of generated ids, and these ids in their order."""
 
     marked: str
     ids: tuple[str, ...]
 
 
 def text_of(raw, known):
-    """Mark the ids of a text, but those that are known, and all times."""
+    """Replace times, and all ids except the known ones, by marks."""
     ids = []
 
     def marked(match):
@@ -41,13 +41,13 @@ def text_of(raw, known):
 
 
 def numbers_in(raw):
-    """The ids that stand in a script."""
+    """Return the ids in a script."""
     return frozenset(_NUMBER.findall(raw))
 
 
 def text_of_rows(rows, known):
-    """Return many rows as a text, in an order that ids have no part in, unless rows differ in them alone."""
-    texts = sorted((text_of(row, known) for row in rows), key=lambda one: (one.marked, one.ids))
+    """Return rows as one text, sorted without their ids; ids order only rows that are equal without them."""
+    texts = sorted((text_of(row, known) for row in rows), key=lambda text: (text.marked, text.ids))
     return Text(
         "\n".join(text.marked for text in texts),
         tuple(row_id for text in texts for row_id in text.ids),
@@ -55,7 +55,7 @@ def text_of_rows(rows, known):
 
 
 def renamed(ids):
-    """Ids by the order in which they come first."""
+    """Number ids by their first occurrence."""
     numbers = {}
     return tuple([numbers.setdefault(row_id, len(numbers)) for row_id in ids])
 
@@ -68,7 +68,7 @@ _ROW = {
 
 
 def query_of_all(kind, tables):
-    """Return a query for the rows of all tables as texts; of other times than those of rows, whether they are set."""
+    """Return a query for all rows of the tables as texts, without the rows' times; of further times only NULL or not."""
     queries = []
     for table in tables:
         columns = [

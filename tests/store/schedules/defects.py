@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defects to plant, each with the clients that reveal it; the exploration must find all of them.
-
-Most of them are former defects of the store.
-"""
+"""Defects to plant in the store, each with scripts that reveal it; most are former defects."""
 
 from dataclasses import dataclass
 
@@ -19,11 +16,9 @@ class Defect:
     """A change of the store that breaks a promise.
 
     Attributes:
-        name: The defect.
-        world: Where it shows.
-        scripts: To which clients.
-        patch: Module, attribute and value that make the change; empty if the defect is in the clients.
-        databases: On which databases.
+        scripts: Names of the scripts that reveal it in the world.
+        patch: Module, attribute and new value; empty if the scripts have the defect.
+        databases: Kinds of databases on which it has an effect.
     """
 
     name: str
@@ -33,7 +28,6 @@ class Defect:
     databases: tuple[str, ...] = ("postgresql", "mariadb")
 
     def plant(self, patch):
-        """Make the change with a `MonkeyPatch`."""
         if self.patch:
             patch.setattr(*self.patch)
 
@@ -52,7 +46,7 @@ DELETE FROM resource_classes WHERE id = :class_id AND :known_name = :known_name
 
 
 def _count_in_two_transactions(session):
-    """Raise a generation that was read before the transaction."""
+    """Raise a generation by a value that an earlier transaction has read."""
     generation = session.store.read(ReadTransaction.scalar, _GENERATION, provider=HOST)
     session.store.write(_raise, generation + 1)
 
@@ -63,7 +57,7 @@ def _raise(transaction, generation):
 
 
 def world_of_counters(operation):
-    """A host, and a client "count"."""
+    """Return a world of a host, with one script, "count"."""
     world = World("counters", "host: {VCPU: 8}")
     world.add({"count": operation})
     return world
@@ -101,7 +95,7 @@ DEFECTS = (
         (resource_classes, "_DELETE", _DELETE_BY_ID),
     ),
     Defect(
-        "what is written was read in another transaction",
+        "the written value was read in another transaction",
         world_of_counters(Operation(None, _count_in_two_transactions)),
         ("count", "count"),
         databases=("sqlite", "postgresql", "mariadb"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries the schedules of some scripts, and judges what comes of each by the serial orders."""
+"""Runs the schedules of a case, and compares each outcome with those of the serial orders."""
 
 import textwrap
 from collections import Counter
@@ -24,7 +24,7 @@ _OBSERVED = 2
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a schedule, for clients and for the database."""
+    """The results of a schedule for its clients, and the contents of the database."""
 
     results: tuple
     after: Aftermath
@@ -32,12 +32,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Failure:
-    """A schedule that went wrong.
+    """A schedule with a wrong outcome.
 
     Attributes:
-        course: How it went.
-        outcome: Its outcome.
-        reasons: Why that is wrong.
+        reasons: The faults of the outcome, as sentences.
         serial: The allowed outcomes.
     """
 
@@ -51,14 +49,14 @@ class Beginning:
     """A world and the outcomes of its schedules.
 
     Args:
-        script: A script that writes the world to a database.
+        script: SQL that writes the world.
         store: Store of a database with the world.
 
     Attributes:
-        script: As for the world.
-        changes: The changes of a reader before the schedules.
-        broken: Rules that the world breaks before any schedule; old data may break some.
-        seen: Aftermaths by the contents of the database.
+        script: SQL that writes the world.
+        changes: Everything, as a reader loads it before the schedules.
+        broken: Rules that the world itself breaks, as old data may.
+        seen: Known aftermaths by contents of the database.
     """
 
     def __init__(self, script, store):
@@ -69,7 +67,7 @@ class Beginning:
 
 
 def without_pauses(patch):
-    """Let the store run a transaction again at once: what comes then is the scheduler's matter."""
+    """Retry transactions without a pause, so that only the scheduler orders the statements."""
     patch.setattr(writer, "_FIRST_PAUSE", 0.0)
     patch.setattr(writer, "_LONGEST_PAUSE", 0.0)
     # Only the scheduler ends a wait.
@@ -82,12 +80,11 @@ class Exploration:
     Args:
         place: A database.
         case: The case to explore.
-        reduced: False to try schedules that differ only where it makes no difference, too.
+        reduced: Whether to skip schedules that are equivalent to others.
 
     Attributes:
-        begun: Schedules begun so far.
-        count: Schedules among them that were run to their end and judged; the others came to where
-            an earlier one had been.
+        begun: Number of schedules begun so far.
+        count: Number of these that ended; the others reached a state of an earlier schedule.
     """
 
     def __init__(self, place, case, *, reduced=True):
@@ -102,7 +99,7 @@ class Exploration:
         self.count = 0
 
     def outcomes(self):
-        """Try the schedules; yield how each went, and what came of it."""
+        """Run the schedules; yield the course and the outcome of each that ends."""
         sessions = self._place.sessions[: len(self._scripts)]
         for session in sessions:
             session.touched = NOTHING
@@ -124,15 +121,15 @@ class Exploration:
                 yield course, outcome
 
     def _observations(self, frontier):
-        """Return the parts that distinguish states of two sessions; SQLite's driver does not let others see its answers."""
+        """Return observations to compare states of two sessions; None on SQLite, whose driver hides its answers."""
         if not self._reduced or len(self._scripts) != _OBSERVED or self._place.kind == "sqlite":
             return None
         return Observations(frontier.observed, frontier.sessions, self._place)
 
     def failures(self):
-        """Try the schedules; yield those that go wrong.
+        """Run the schedules; yield those with a wrong outcome.
 
-        One that a timeout of the server ended is no schedule, and is run again: a machine or a server may stand still.
+        A schedule that took so long that a timeout may have changed it is run again.
         """
         for course, outcome in self.outcomes():
             reasons = self._reasons(outcome)
@@ -149,7 +146,8 @@ class Exploration:
         reasons = self._reasons(outcome)
         return Failure(course, outcome, reasons, self.serial) if reasons else None
 
-    def _meet(self):
+    def _begin(self):
+        """Fill the database; return the sessions in their initial states."""
         self._place.fill(self._beginning.script)
         sessions = self._place.sessions[: len(self._scripts)]
         for number, session in enumerate(sessions):
@@ -157,8 +155,8 @@ class Exploration:
         return sessions
 
     def _run(self, choices, watch=None):
-        """Fill the database, run one schedule, and return its aftermath; None if it was abandoned."""
-        sessions = self._meet()
+        """Run one schedule; return its course, and its outcome or None if it was abandoned."""
+        sessions = self._begin()
         course = Scheduler(self._place, self._scripts).run(choices, watch)
         if course.results is None:
             return course, None
@@ -168,7 +166,7 @@ class Exploration:
         return course, outcome
 
     def _aftermath(self, sessions):
-        """Read the database; contents that were seen before reuse their aftermath."""
+        """Read the database; reuse the aftermath of known contents."""
         contents = self._place.contents()
         key = contents.marked, renamed(contents.ids)
         earlier = self._beginning.seen.get(key)
@@ -176,15 +174,15 @@ class Exploration:
             follower = Follower(self._beginning.changes)
             earlier = self._beginning.seen[key] = aftermath(self._place.store, [follower])
         followers = [session.follower for session in sessions if session.follower is not None]
-        return earlier.told_to(self._place.store, followers)
+        return earlier.checked_by(self._place.store, followers)
 
     @property
     def serial(self):
-        """Return the outcomes of the serial orders."""
+        """The outcomes of all serial orders."""
         return tuple(self._serial_outcomes())
 
     def _serial_outcomes(self):
-        """Yield what comes of each serial order; first of those that were among the schedules."""
+        """Yield the outcomes of all serial orders, starting with known ones."""
         yield from tuple(self._serial.values())
         calls = [number for number, script in enumerate(self._scripts) for _ in script.operations]
         for order in sorted(set(permutations(calls))):
@@ -193,7 +191,7 @@ class Exploration:
                 yield self._serial[order]
 
     def _order_of(self, course):
-        """The order of calls in a schedule in which sessions came one after the other."""
+        """Return the order of calls in a serial schedule."""
         first = list(dict.fromkeys(course.choices))
         silent = [number for number in range(len(self._scripts)) if number not in first]
         return tuple(
@@ -201,8 +199,8 @@ class Exploration:
         )
 
     def _in_order(self, order):
-        """Run the operations one after the other."""
-        sessions = self._meet()
+        """Run the operations in a serial order."""
+        sessions = self._begin()
         results = [[] for _ in sessions]
         for number in order:
             operation = self._scripts[number].operations[len(results[number])]
@@ -210,9 +208,9 @@ class Exploration:
         return Outcome(tuple(map(tuple, results)), self._aftermath(sessions))
 
     def _reasons(self, outcome):
-        """Return the faults of an outcome, as sentences; empty if it is right.
+        """Return the faults of an outcome as sentences; empty if it is right.
 
-        No client may receive a concurrency conflict: a schedule with few preemptions cannot use up all retries.
+        A concurrency conflict is a fault too, because few preemptions cannot exhaust the retries.
         """
         reasons = [
             reason for reason in outcome.after.broken if reason not in self._beginning.broken
@@ -220,7 +218,7 @@ class Exploration:
         if outcome.after.overbooked:
             expected = frozenset().union(*(reason.after.overbooked for reason in self.serial))
             reasons += [
-                f"more is in use than there is of class {class_id} on {provider}"
+                f"class {class_id} on {provider} has more usage than capacity"
                 for provider, class_id in sorted(outcome.after.overbooked - expected)
             ]
         alike = (outcome.results, outcome.after.picture)
@@ -228,20 +226,20 @@ class Exploration:
             (serial_outcome.results, serial_outcome.after.picture) != alike
             for serial_outcome in self._serial_outcomes()
         ):
-            reasons.append("no serial order ends like this")
+            reasons.append("no serial order has this outcome")
         return tuple(reasons)
 
 
 def describe(case, failure):
-    """Return the steps of a failing schedule, its outcome, and how those of serial orders differ."""
+    """Describe a failure: the steps of its schedule, its outcome, and the differences to the serial orders."""
     lines = [f"{case.name}, on {case.database}", f"Choices: {failure.course.choices}"]
     for step in failure.course.steps:
         statement = textwrap.shorten(step.statement, 100, placeholder=" ...")
         lines.append(f"s{step.session + 1}{' waits for' if step.waited else ':'} {statement}")
     lines += [f"WRONG: {reason}" for reason in failure.reasons]
-    lines += [f"Answered: {results}" for results in failure.outcome.results]
+    lines += [f"Results: {results}" for results in failure.outcome.results]
     for serial in dict.fromkeys(failure.serial):
-        lines += [f"A serial order answers: {results}" for results in serial.results]
+        lines += [f"Results of a serial order: {results}" for results in serial.results]
         mine, others = (Counter(outcome.after.picture) for outcome in (failure.outcome, serial))
         lines += [f"    - {row}" for row in sorted((others - mine).elements())]
         lines += [f"    + {row}" for row in sorted((mine - others).elements())]
@@ -249,7 +247,7 @@ def describe(case, failure):
 
 
 def explore(place, cases):
-    """Explore some cases; fail with a description of the first schedule that goes wrong."""
+    """Explore cases; fail with a description of the first wrong outcome."""
     for case in cases:
         exploration = Exploration(place, case)
         for failure in exploration.failures():

@@ -25,10 +25,10 @@ from treeclaim.store.schema.tables import feed, feed_shards, own_tables, placeme
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 BEGIN_WRITING = "BEGIN IMMEDIATE"
-"""The first statement of a writer of SQLite, which takes the only write lock."""
+"""The first statement of a writer on SQLite, which acquires the only write lock."""
 
 _ANY = None
-"""In the place of a key: any row of the table."""
+"""A key that stands for all rows of the table."""
 
 _TABLES = {table.name: table for table in (*placement.sorted_tables, *own_tables.sorted_tables)}
 _NAMES = sorted(_TABLES, key=len, reverse=True)
@@ -48,7 +48,7 @@ _FILE = frozenset({("the write lock of SQLite", _ANY)})
 
 @dataclass(frozen=True)
 class Footprint:
-    """Rows, each as a table and a key, or any key."""
+    """Sets of rows, each as a table and a key."""
 
     reads: frozenset = frozenset()
     locks: frozenset = frozenset()
@@ -70,16 +70,15 @@ EVERYTHING = Footprint(_WHOLE, _WHOLE | _FILE, _WHOLE, _WHOLE | _FILE)
 
 @lru_cache(maxsize=1 << 14)
 def dependent(first, second):
-    """Return whether the order of two statements of different sessions can make a difference.
+    """Return whether the order of two statements of different sessions may matter.
 
-    If it cannot, what one of them does and sees is the same before and after the other, and
-    neither makes the other wait.
+    Otherwise each has the same effect and result before and after the other, and neither makes the other wait.
     """
     return depends_on_some(first, second)
 
 
 def depends_on_some(footprint, footprints):
-    """Return whether statements depend on any of many other statements; not cached, as the footprints are large."""
+    """As `dependent`, for many statements; not cached, because such footprints are large."""
     return (
         _overlap(footprint.reads, footprints.shows)
         or _overlap(footprint.shows, footprints.reads)
@@ -113,9 +112,9 @@ class Transaction:
     """The footprint of the present transaction of a session.
 
     Attributes:
-        locked: Its locks.
-        written: Its writes, visible after its commit.
-        has_snapshot: Whether it sees the past from now on.
+        locked: Locked rows.
+        written: Written rows, which become visible at the commit.
+        has_snapshot: Whether its snapshot exists, so that it sees no later commits.
     """
 
     locked: set = field(default_factory=set)
@@ -126,9 +125,9 @@ class Transaction:
         """Add a statement; return its footprint.
 
         Args:
-            sql: Its text.
-            parameters: As the driver gets them.
-            is_snapshot: Whether all of the transaction sees one moment.
+            sql: The statement.
+            parameters: The driver's parameters.
+            is_snapshot: Whether the transaction reads one snapshot.
         """
         if sql == BEGIN_WRITING:
             self.locked |= _FILE
@@ -151,7 +150,7 @@ class Transaction:
         return Footprint(locks=rows)
 
     def end(self, *, committed):
-        """End it; return the footprint of that."""
+        """End the transaction; return the footprint of its end."""
         shows = frozenset(self.written) if committed else frozenset()
         frees = frozenset(self.locked)
         self.locked, self.written, self.has_snapshot = set(), set(), False
@@ -159,12 +158,12 @@ class Transaction:
 
 
 def takes_snapshot(footprint):
-    """Return whether a statement decides what all later ones in its transaction see."""
+    """Return whether a statement creates the snapshot of its transaction."""
     return footprint.reads == _WHOLE and not footprint.locks
 
 
 def query(sql):
-    """The footprint of a query outside of transactions."""
+    """Return the footprint of a query outside of transactions."""
     return Footprint(reads=_rows(sql, ()))
 
 
@@ -176,10 +175,10 @@ def _is_query(sql):
 
 
 def _rows(sql, parameters):
-    """Return the rows that a statement names, and for writes those that its foreign keys refer to."""
+    """Return the rows that a statement may read, or may lock and write with its foreign keys."""
     result = _tables(sql)
     if _WRITES_FEED.search(sql) and isinstance(parameters, dict) and "shard" in parameters:
-        # Its statements name one shard, with a parameter of this name.
+        # A statement of the feed uses one shard.
         return frozenset((table.name, parameters["shard"]) for table in (feed, feed_shards))
     return frozenset((name, _ANY) for name in result)
 
@@ -194,7 +193,7 @@ def _tables(sql):
 
 @cache
 def _related(name):
-    """Return the tables that a table references by foreign keys, and the tables that reference it."""
+    """Return the tables that a table references by foreign keys, and those that reference it."""
     above = {key.column.table.name for key in _TABLES[name].foreign_keys}
     below = {
         other.name

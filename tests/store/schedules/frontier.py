@@ -10,9 +10,8 @@ Schedules form a tree by their common prefixes; each node is a choice of the nex
 - A session is not preempted before a statement that is independent of all statements of the other sessions, because a
   preemption after it has the same effect. Statements become known during the exploration; if a later one conflicts,
   the preemption is tried after all.
-- A guest session that was scheduled before a step of a host is not scheduled after it if both lead to the same state
-  (`Frontier._followed`). One schedule shows this for all steps of a transaction that holds the lock that the guest
-  waits for.
+- A guest session that was scheduled before a step of a host is not scheduled after it if both orders lead to the same
+  state (`Frontier._followed`). One schedule shows this for all steps of a transaction whose lock the guest waits for.
 """
 
 import heapq
@@ -31,8 +30,8 @@ class Arrival:
 
     Attributes:
         node: The state by its observations, and the running session.
-        step: The last step.
-        has_ids: Whether the answer of the step has ids of sequences, which are compared only up to a renaming.
+        step: The step.
+        has_ids: Whether the result of the step has generated ids, which are compared only up to a renaming.
     """
 
     node: tuple
@@ -41,20 +40,19 @@ class Arrival:
 
     @property
     def state(self):
-        """Return the state of the node."""
         return self.node[0]
 
 
 @dataclass
 class Guest:
-    """A session that was let in between two steps of another one, its host.
+    """A session that ran between two steps of another session, its host.
 
     Attributes:
-        without: The state before it was let in, and later after further steps of the host without it.
+        without: The state before the guest ran; later, after further steps of the host without the guest.
         number: Number of the guest.
-        waits: Whether it waited at once.
-        keeps_locks: Whether it waits after other steps, and has every lock that it got since it was let in.
-        state: The state in which it went on no more, and later after the same steps of the host.
+        waits: Whether its first step waits.
+        keeps_locks: Whether a later step waits, and the guest still has all locks that it acquired.
+        state: The state in which the guest stopped; later, after the same steps of the host.
     """
 
     without: tuple
@@ -65,14 +63,14 @@ class Guest:
 
 
 class Frontier:
-    """The prefixes of schedules that are still to be tried.
+    """The prefixes of schedules to be tried.
 
     Args:
-        sessions: The sessions; the frontier reads their footprints during the exploration.
-        preemptions: Maximum number of preemptions of a schedule.
-        reduced: False to try all schedules, without reductions.
+        sessions: The sessions, whose footprints grow during the exploration.
+        preemptions: Most preemptions of a schedule.
+        reduced: Whether to prune the tree.
         alike: Whether all sessions run the same operations, so that the first session is arbitrary.
-        keeps_locks: Whether a lock is released only by the end or the failure of its transaction.
+        keeps_locks: Whether only the end or the failure of a transaction releases its locks.
     """
 
     def __init__(self, sessions, preemptions, *, reduced=True, alike=False, keeps_locks=False):
@@ -91,11 +89,11 @@ class Frontier:
         self._put_off = []
 
     def beginnings(self):
-        """Yield the choices to begin with, of which more may be added meanwhile."""
+        """Yield the prefixes with the state and session of their last step; callers add further prefixes meanwhile."""
         yield (), None
         tried = 0
         while self._pending or self._taken_up():
-            # All that the serial orders do is known before anybody is interrupted.
+            # The statements of all serial orders are known before the first preemption.
             if self._pending[0][0] > tried:
                 tried = self._pending[0][0]
                 self._taken_up()
@@ -109,7 +107,7 @@ class Frontier:
                 yield choices, before
 
     def enter(self, nodes, spent):
-        """Note that a node, by any of its names, is gone on from; False if that was done before."""
+        """Record the continuation of a node, given by all its identities; False if an earlier schedule continued it."""
         if self.reduced and any(self._spent.get(node, _NEVER) <= spent for node in nodes):
             return False
         for node in nodes:
@@ -117,28 +115,28 @@ class Frontier:
         return True
 
     def leads(self, before, arrival):
-        """Note to which node the step of a session led."""
+        """Record the node after a step; `before` is the state and the session."""
         if before is not None:
             self._led_to[before] = arrival
 
     def add_guest(self, guest):
-        """Learn from a guest session that ran between two steps of a host, and has stopped or waits."""
+        """Add a guest that has stopped or waits."""
         self._guests.append(guest)
 
     def follow_guests(self):
-        """Learn from the schedules where a session leads that is let in later than it was."""
+        """Derive from the schedules so far the nodes of guests that run after later steps of their hosts."""
         self._guests = [guest for guest in self._guests if self._followed(guest)]
 
     def _followed(self, guest):
-        """Learn from the steps of the host after a guest; return False once later steps show nothing more.
+        """Derive the nodes of a guest after later steps of its host; return False once no later step can show more.
 
-        Running the guest after a step is equivalent if the step and the guest do not affect each other. This holds for
-        a step
+        Running the guest after a step of the host is equivalent if neither affects the other. This holds for a step
+        with one of these properties:
 
-        - that releases no lock while the guest has waited since its start: the guest's lock is held before and after;
-        - that releases no lock while the guest waits with all its locks: none of them blocks the step;
-        - that is independent of all statements of the guest;
-        - that only reads, and has the same answer without ids.
+        - It releases no lock, and the guest's first step waits: the awaited lock is held before and after.
+        - It releases no lock, and the guest waits with all its locks: none of them blocks the step.
+        - It is independent of all statements of the guest.
+        - It only reads, and its result is equal and has no generated ids.
         """
         host = 1 - guest.number
         while True:
@@ -163,24 +161,24 @@ class Frontier:
                 return False
 
     def add(self, spent, choices, node, before):
-        """Add a beginning.
+        """Add a prefix.
 
         Args:
             spent: Its preemptions.
-            choices: The sessions.
-            node: To which it leads, unless its last step waits or fails.
-            before: The state and the session of that step; None if the state is not known.
+            choices: Its sessions in their order.
+            node: The node after it, unless its last step waits or fails.
+            before: State and session of its last step; None for an unknown state.
         """
         node = node if self.reduced else choices
-        # Short prefixes first: their results make longer ones unnecessary.
+        # Short prefixes first, because their results make longer prefixes unnecessary.
         heapq.heappush(self._pending, (spent, len(choices), choices, node, before))
 
     def put_off(self, session, footprint, beginning):
-        """Defer a prefix until another session is found to conflict with a statement."""
+        """Defer a prefix until a statement of another session conflicts with the footprint."""
         self._put_off.append((session, footprint, beginning))
 
     def matters(self, session, footprint):
-        """Return whether a known statement of another session conflicts with a statement."""
+        """Return whether a known statement of another session conflicts with a footprint."""
         return not self.reduced or any(
             depends_on_some(footprint, participant.touched)
             for number, participant in enumerate(self.sessions)
@@ -188,7 +186,7 @@ class Frontier:
         )
 
     def _taken_up(self):
-        """Add deferred prefixes whose condition has become true; return whether there were any."""
+        """Add the deferred prefixes that conflict by now; return whether any prefix is pending."""
         put_off, self._put_off = self._put_off, []
         for session, footprint, beginning in put_off:
             if self.matters(session, footprint):
@@ -202,10 +200,10 @@ class Watch:
     """Follows one schedule, and adds its alternatives to the frontier.
 
     Args:
-        frontier: Frontier of the case.
-        prescribed: Number of steps of the prefix, whose alternatives are already known.
-        before: The state and the session of the last step of the prefix, if known.
-        observations: Identifies states by observations; None to identify them by the order of steps.
+        frontier: The frontier.
+        prescribed: Number of steps of the prefix, whose alternatives are known.
+        before: State and session of the last step of the prefix, if known.
+        observations: Identifies states by observations; without it, only the order of steps does.
     """
 
     def __init__(self, frontier, prescribed, before=None, observations=None):
@@ -224,7 +222,7 @@ class Watch:
         self._putting_off = False
 
     def goes_on(self, moment, chosen, sessions):
-        """See a moment before its step; False if the schedule need not be gone on with."""
+        """Handle a moment before its step; return False to abandon the schedule."""
         self._others = []
         if moment.number < self._prescribed:
             return True
@@ -256,7 +254,7 @@ class Watch:
         return True
 
     def _see_guest(self, moment, chosen, observed):
-        """Record the state in which the guest session stops or waits."""
+        """Record the state in which a guest stops or waits."""
         if moment.number == 0:
             self._let_in = (observed, chosen)
         elif moment.number == self._prescribed:
@@ -268,7 +266,7 @@ class Watch:
             self._let_in = None
 
     def stepped(self, step):
-        """See a step after it was done."""
+        """Handle an executed step."""
         for beginning in self._others:
             # The footprint of a waiting or failed statement is unknown.
             if self._putting_off and not step.meets_all:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equality of states by observations.
 
-A state consists of the statements and answers of each session, and the committed rows. These determine everything else
-(decision 0010): the next statements of a session, and the writes and locks of its open transaction. Ids of sequences are
+A state consists of the statements and results of each session, and the committed rows. These determine all else
+(decision 0010): the next statements of a session, and the writes and locks of its open transaction. Generated ids are
 numbered by their first occurrence.
 """
 
@@ -11,15 +11,10 @@ from tests.store.schedules.footprints import takes_snapshot
 
 
 class Observations:
-    """The state of a schedule of two sessions, after each step.
+    """The state of a schedule of two sessions after each step.
 
-    For three sessions this does not suffice: the order of the commits of two other sessions matters, but may be visible
-    in no answer.
-
-    Args:
-        histories: Numbers the histories of sessions.
-        sessions: Both sessions.
-        place: The filled database.
+    For three sessions this does not suffice: the order of the commits of two sessions matters, but may be invisible to
+    the third.
     """
 
     def __init__(self, histories, sessions, place):
@@ -32,26 +27,25 @@ class Observations:
 
     @property
     def state(self):
-        """Return a value that is equal for all schedules with the same possible continuations."""
-        self._hear()
+        """A value that is equal for schedules with the same possible continuations."""
+        self._record_results()
         committed = self._contents()
         ids = [row_id for session_ids in self._ids for row_id in session_ids]
         return (*self._past, committed.marked, renamed([*ids, *committed.ids]))
 
     @property
     def number_of_ids(self):
-        """Return how many ids sessions were answered."""
+        """Number of generated ids in the results so far."""
         return sum(map(len, self._ids))
 
     def add(self, step):
-        """Add a step."""
         if step.footprint.shows:
             self._committed = None
         self._note(step.session, step.statement)
         if step.waited:
-            # Its locks follow from its beginning.
+            # The committed rows at its start determine its locks.
             self._note_text(step.session, self._contents())
-        self._hear()
+        self._record_results()
         if takes_snapshot(step.footprint):
             self._note_text(step.session, self._contents())
 
@@ -60,11 +54,11 @@ class Observations:
             self._committed = self._place.contents()
         return self._committed
 
-    def _hear(self):
-        """Record the answers of a step, also those that a waiting session received during it."""
+    def _record_results(self):
+        """Record the results of a step, and of waiting sessions that continued during it."""
         for number, session in enumerate(self._sessions):
-            for answer in session.taken():
-                self._note_text(number, text_of(answer, self._place.known))
+            for result in session.take_observed():
+                self._note_text(number, text_of(result, self._place.known))
 
     def _note_text(self, number, text):
         self._note(number, text.marked)

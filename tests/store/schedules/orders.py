@@ -16,12 +16,12 @@ class Histories:
         self._numbers = {}
 
     def after(self, history, step):
-        """The number of a history that is followed by one more step."""
+        """Return the number of a history with one more step."""
         return self._numbers.setdefault((history, step), len(self._numbers) + 1)
 
 
 class Order:
-    """The order of the steps of a schedule, as far as it matters.
+    """The partial order of the steps of a schedule.
 
     Attributes:
         state: Equal for all schedules that differ only in the order of independent steps.
@@ -38,10 +38,10 @@ class Order:
 
         Args:
             session: Number of the session.
-            statement: Its text.
-            footprint: Footprint of the statement.
-            meets_all: Whether it waited, failed or woke other sessions. Footprints do not cover that, so the step
-                depends on all steps, and all steps depend on it.
+            statement: The statement.
+            footprint: Its footprint.
+            meets_all: Whether it waited, failed or woke another session. Footprints do not cover these, so all
+                steps depend on it, and it depends on all steps.
         """
         footprint = EVERYTHING if meets_all else footprint
         clock = self._clock(session, footprint, meets_all)
@@ -50,10 +50,10 @@ class Order:
         self._steps.append((session, footprint, meets_all, clock))
 
     def state_after(self, session, statement, footprint):
-        """The state after one more step, if that one does not wait, fail or wake others.
+        """Return the state after one more step that does not wait, fail or wake another session.
 
-        Should another schedule have led to that state, it does not: whether it does is decided by
-        steps that it depends on, and those are the same ones.
+        If another schedule has reached this state, the step does none of these here either: the steps that it
+        depends on decide this, and they are the same.
         """
         return self._state(session, statement, self._clock(session, footprint, False), False)
 
@@ -63,10 +63,13 @@ class Order:
 
     def _clock(self, session, footprint, meets_all):
         clock = list(self._last[session])
-        for other, others, met_all, at in reversed(self._steps):
-            if other == session or at[other] <= clock[other]:
+        for earlier_session, earlier_footprint, met_all, earlier_clock in reversed(self._steps):
+            if (
+                earlier_session == session
+                or earlier_clock[earlier_session] <= clock[earlier_session]
+            ):
                 continue
-            if meets_all or met_all or dependent(footprint, others):
-                clock = [max(pair) for pair in zip(clock, at, strict=True)]
+            if meets_all or met_all or dependent(footprint, earlier_footprint):
+                clock = [max(pair) for pair in zip(clock, earlier_clock, strict=True)]
         clock[session] += 1
         return tuple(clock)

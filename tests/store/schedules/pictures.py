@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from treeclaim.forest.table.forest import Forest
 from treeclaim.store.schema import tables
 
-_STALE = "a reader of the feed does not know what is there"
+_STALE = "a reader of the feed differs from a full load"
 
 _NAMED = {
     "provider_id": (tables.resource_providers, "uuid"),
@@ -19,7 +19,7 @@ _NAMED = {
     "user_id": (tables.users, "external_id"),
     "consumer_type_id": (tables.consumer_types, "name"),
 }
-"""Tables and names of the rows that columns refer to, by the ends of the columns' names."""
+"""Referenced table and its column of names, by suffix of the referring columns."""
 
 _SHOWN = (
     tables.resource_providers,
@@ -44,8 +44,8 @@ class _Contents:
     """The rows of a database.
 
     Attributes:
-        rows: By table, with names for ids; of other times than those of the row, whether they are set.
-        lost: References to rows that are not there, in sentences.
+        rows: Rows by table, with names instead of ids, and for each time whether it is set.
+        lost: References to missing rows, as sentences.
     """
 
     def __init__(self, connection):
@@ -75,7 +75,7 @@ class _Contents:
         return self._names[end].get(value)
 
     def picture(self):
-        """Return all rows as lines, in an order that depends on nothing else."""
+        """Return all rows as sorted lines."""
         return tuple(
             sorted(
                 f"{table}: {sorted(row.items())}"
@@ -85,20 +85,20 @@ class _Contents:
         )
 
     def broken(self):
-        """Yield the violated rules, in sentences."""
+        """Yield the violated rules as sentences."""
         yield from sorted(self.lost)
         recorded = {row["uuid"] for row in self.rows["consumers"]}
         holding = {row["consumer_id"] for row in self.rows["allocations"]}
         # A fully drawn hold keeps its record.
         drawn = {row["hold_uuid"] for row in self.rows["treeclaim_draws"]}
         for consumer in sorted(recorded - holding - drawn):
-            yield f"consumer {consumer} has a record and holds nothing"
+            yield f"consumer {consumer} has a record but no allocations"
         for consumer in sorted(holding - recorded):
-            yield f"consumer {consumer} holds something and has no record"
+            yield f"consumer {consumer} has allocations but no record"
         stocks = set(map(_key_of, self.rows["inventories"]))
         for row in self.rows["allocations"]:
             if _key_of(row) not in stocks:
-                yield f"consumer {row['consumer_id']} holds something of an inventory that is not there"
+                yield f"consumer {row['consumer_id']} has an allocation of a missing inventory"
 
 
 def _key_of(row):
@@ -106,18 +106,18 @@ def _key_of(row):
 
 
 class Follower:
-    """A worker's Forest, which saw the world before the schedule."""
+    """A worker's Forest, loaded before the schedule."""
 
     def __init__(self, changes):
         self._forest = Forest()
         self._forest.apply(changes)
         self._cursor = changes.cursor
 
-    def look(self, store):
+    def catch_up(self, store):
         """Catch up, and return the reader's contents.
 
-        A reader that detects a wrong change returns nothing. A worker would load everything instead, which would hide
-        the wrong change.
+        A reader that detects a wrong change returns empty contents. A worker would load everything, which would
+        hide the change.
         """
         changes = store.changes(self._cursor)
         if changes is not None:
@@ -129,7 +129,7 @@ class Follower:
         return self.known()
 
     def known(self):
-        """Return the reader's contents as texts, with names instead of ids, and without times."""
+        """Return the contents as texts, with names instead of ids, and without times."""
         records, catalogue = self._forest.records(), self._forest.catalogue
         uuids = {record.id: record.uuid for record in records}
         traits = {number: entry.name for number, entry in catalogue.trait_by_id.items()}
@@ -156,7 +156,7 @@ class Follower:
         return tuple(sorted(providers)), tuple(sorted([*traits.values(), *classes.values()]))
 
     def overbooked(self):
-        """Return providers and ids of classes with more in use than there is."""
+        """Return providers and ids of classes with more usage than capacity."""
         return frozenset(
             (record.uuid, stock.class_id)
             for record in self._forest.records()
@@ -172,8 +172,8 @@ class Aftermath:
     Attributes:
         picture: Everything that clients can read, as lines.
         known: Contents of a reader after a full load.
-        overbooked: Providers and ids of classes with usage above capacity.
-        broken: Violated rules, in sentences.
+        overbooked: Providers and ids of classes with more usage than capacity.
+        broken: Violated rules, as sentences.
     """
 
     picture: tuple[str, ...]
@@ -181,10 +181,10 @@ class Aftermath:
     overbooked: frozenset
     broken: tuple[str, ...]
 
-    def told_to(self, store, followers):
-        """Return this aftermath, broken too if a reader of the feed does not know the contents."""
+    def checked_by(self, store, followers):
+        """Return this aftermath, broken if a reader of the feed differs."""
         if _STALE in self.broken or all(
-            follower.look(store) == self.known for follower in followers
+            follower.catch_up(store) == self.known for follower in followers
         ):
             return self
         return replace(self, broken=(*self.broken, _STALE))
@@ -195,7 +195,7 @@ def aftermath(store, followers):
 
     Args:
         store: Reads the database.
-        followers: Readers of the feed; some have not polled since before the schedule.
+        followers: Readers of the feed, some of which polled last before the schedule.
     """
     fresh = Follower(store.changes(None))
     with store.engine.connect() as connection:
@@ -203,4 +203,4 @@ def aftermath(store, followers):
     made = Aftermath(
         contents.picture(), fresh.known(), fresh.overbooked(), tuple(contents.broken())
     )
-    return made.told_to(store, followers)
+    return made.checked_by(store, followers)

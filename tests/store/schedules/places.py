@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases for the exploration: how each is filled at once, and which sessions wait for a lock."""
+"""Databases for the exploration: fast filling, and detection of sessions that wait for locks."""
 
 import re
 import sqlite3
@@ -25,11 +25,11 @@ from treeclaim.store.schema.tables import own_tables, placement
 SESSIONS = 3
 """Most sessions of a schedule."""
 
-_BETWEEN_LOOKS = 0.0005
-"""Seconds."""
+_PURGE_INTERVAL = 0.0005
+"""Seconds between two checks of a purge."""
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-"""The time at which all rows of a world were made."""
+"""Creation time of all rows of a world."""
 
 
 class Place:
@@ -37,7 +37,7 @@ class Place:
 
     Attributes:
         kind: Kind of the database.
-        locks_until_the_end: Whether a lock is released only by the end or the failure of its transaction.
+        locks_until_the_end: Whether only the end or the failure of a transaction releases its locks.
         store: Reads the database after a schedule.
         sessions: Sessions for schedules.
         known: Ids that the present world sets.
@@ -61,11 +61,11 @@ class Place:
         self.sessions = [Session(f"s{number + 1}", url) for number in range(SESSIONS)]
 
     def tuned(self, url):
-        """The URL for quick transactions, and for finding deadlocks at once."""
+        """Return the URL with options for fast transactions and fast detection of deadlocks."""
         return url
 
     def prepare(self):
-        """Prepare the database once, after the schema was made."""
+        """Prepare the database once, after its schema was created."""
 
     def _rows_of_own_tables(self):
         with self.store.engine.connect() as connection:
@@ -75,7 +75,7 @@ class Place:
             }
 
     def script(self, world):
-        """The SQL that makes the database hold a world and nothing else."""
+        """Return the SQL that replaces all contents of the database by a world."""
         # The shards of the feed stay.
         rows = {
             table.name: [*self._own_rows.get(table.name, ()), *world.rows.get(table.name, ())]
@@ -106,40 +106,35 @@ class Place:
             self._keep(script)
         self._execute(script)
 
-    def beginning(self, world, look):
-        """Return the constant state before all schedules of a world.
-
-        Args:
-            world: The world.
-            look: Makes it, once, of the script of the world and a store of the filled database.
-        """
+    def beginning(self, world, make):
+        """Return the cached beginning of a world; `make` creates it from the script and a store of the filled database."""
         if world not in self._beginnings:
             script = self.script(world)
             self.fill(script)
-            self._beginnings[world] = look(script, self.store)
+            self._beginnings[world] = make(script, self.store)
         return self._beginnings[world]
 
     def _keep(self, script):
-        """Prepare for a script that will be executed again and again."""
+        """Prepare a script for many executions."""
 
     def _execute(self, script):
         """Execute a script in one transaction."""
         raise NotImplementedError
 
     def contents(self):
-        """All that is in the database, as one text."""
+        """Return all rows as one text."""
         return text_of_rows(map(" ".join, self._ask(self._all_rows)), self.known)
 
     def _ask(self, question):
-        """Return the rows of a query outside of all transactions."""
+        """Return the rows of a query outside of transactions."""
         raise NotImplementedError
 
     def may_advance(self, session):
-        """Return whether a session that stands before a statement can go on."""
+        """Return whether a session can execute its next statement."""
         return True
 
     def waiting(self, sessions):
-        """Return the sessions that wait for a lock at this moment."""
+        """Return the sessions that wait for a lock now."""
         raise NotImplementedError
 
     def close(self):
@@ -150,7 +145,7 @@ class Place:
 
 
 class SqlitePlace(Place):
-    """SQLite: with one writer at a time, a second writer is known to wait."""
+    """SQLite: a second writer always waits."""
 
     def prepare(self):
         self._filler = sqlite3.connect(
@@ -178,13 +173,13 @@ class SqlitePlace(Place):
 
 
 class PostgresqlPlace(Place):
-    """PostgreSQL: its table of locks is always current."""
+    """PostgreSQL, whose table of locks is always current."""
 
     locks_until_the_end = True
 
     def tuned(self, url):
-        # A deadlock is found by the one that comes to wait last: the others have looked already.
-        # A statement that is planned once for all costs half.
+        # The session that waits last detects a deadlock, because the other sessions have checked before.
+        # A generic plan halves the cost of a statement.
         settings = {
             "deadlock_timeout": "1ms",
             "synchronous_commit": "off",
@@ -198,7 +193,7 @@ class PostgresqlPlace(Place):
     def prepare(self):
         self._administrator = open_autocommit(self.store.engine)
         self._administrator.silence = None
-        # A world is right as it is: no foreign key is looked at.
+        # Scripts of worlds skip the checks of foreign keys.
         self._administrator.execute("SET session_replication_role = replica")
         sequences = self._ask("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'")
         for (sequence,) in sequences:
@@ -208,7 +203,7 @@ class PostgresqlPlace(Place):
         return self._administrator.execute(question).fetchall()
 
     def _keep(self, script):
-        # The statements of a procedure are planned once, which is most of their work.
+        # The statements of a procedure are planned once; planning is most of their work.
         self._administrator.execute(
             f"CREATE OR REPLACE PROCEDURE fill() LANGUAGE plpgsql AS $fill$BEGIN {script} END$fill$"
         )
@@ -227,23 +222,23 @@ class PostgresqlPlace(Place):
 
 
 class MariadbPlace(Place):
-    """MariaDB: its monitor is current, while its tables of locks are a tenth of a second old."""
+    """MariaDB, whose monitor is current, while its tables of locks are 100 ms old."""
 
     def tuned(self, url):
         socket = str(server_of(self.kind).folder / "socket")
         return url.set(host=None).update_query_dict({"unix_socket": socket})
 
     _WAITS = re.compile(r"LOCK WAIT .*?\nMariaDB thread id (\d+),", re.DOTALL)
-    _LEFT = (
+    _UNPURGED = (
         "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
     )
     _PURGE_SECONDS = 60
-    """Seconds within which the server has purged the deleted rows of a schedule, a work of milliseconds."""
+    """Timeout of a purge, which takes milliseconds."""
 
     _SETTINGS: ClassVar = {
-        # A killed server loses nothing by it, only a machine without power does.
+        # Only a power failure would lose commits.
         "innodb_flush_log_at_trx_commit": 2,
-        # There is little to purge, and it is waited for.
+        # Each schedule waits for a small purge.
         "innodb_purge_threads": 1,
         "innodb_purge_rseg_truncate_frequency": 1,
     }
@@ -288,16 +283,16 @@ class MariadbPlace(Place):
     def _purge(self):
         """Purge deleted rows of earlier schedules from the indexes.
 
-        An INSERT next to a deleted name locks it, so that an INSERT of another name waits, which does not happen with new
-        names. The server purges by itself within a second. A statement makes it purge at once, but then sleeps for a
-        tenth of a second, so another connection sends it.
+        An INSERT next to a deleted name locks it, so that an INSERT of another name waits; without deleted names
+        it would not. The server purges within a second. A statement makes it purge at once, but then sleeps for
+        100 ms, so a separate connection sends it.
         """
         self._waking.submit(self._wake, self._wakers)
         deadline = time.monotonic() + self._PURGE_SECONDS
-        while self._ask(self._LEFT)[0][0]:
+        while self._ask(self._UNPURGED)[0][0]:
             if time.monotonic() > deadline:
                 raise TimeoutError("MariaDB did not purge deleted rows")
-            time.sleep(_BETWEEN_LOOKS)
+            time.sleep(_PURGE_INTERVAL)
 
     @staticmethod
     def _wake(wakers):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A schedule: sessions advance one at a time, in an order that is chosen at every statement."""
+"""A schedule: sessions advance one at a time; before each statement, one of them is chosen."""
 
 import time
 from dataclasses import dataclass, field
@@ -9,23 +9,21 @@ from tests.store.schedules.footprints import Footprint, takes_snapshot
 from tests.store.schedules.sessions import LIMIT, StuckError
 
 _USUAL = 0.004
-"""Seconds in which nearly every statement that need not wait is done; then the locks are looked at."""
+"""Seconds in which nearly every statement without a wait ends; after these the locks are read."""
 
 _PAUSE = 0.001
 _LONGEST_PAUSE = 0.064
-"""Seconds between two reads of the server's locks; each pause is twice the previous pause."""
+"""Seconds between two reads of the server's locks; they double with each read."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A statement that was executed.
+    """An executed statement.
 
     Attributes:
         session: Number of the session.
-        statement: Its statement.
-        footprint: The effects of the statement on other sessions.
-        waited: Whether it had to wait for a lock.
-        meets_all: Whether it waited or failed, or others waited no longer after it.
+        waited: Whether it waited for a lock.
+        meets_all: Whether it waited, failed or woke another session.
     """
 
     session: int
@@ -36,7 +34,7 @@ class Step:
 
     @property
     def reads_only(self):
-        """Return whether it does nothing to other sessions, and all that it is answered is of this moment."""
+        """Whether it neither affects other sessions nor creates a snapshot."""
         footprint = self.footprint
         writes = footprint.locks or footprint.shows or footprint.frees
         return not writes and not takes_snapshot(footprint)
@@ -48,9 +46,9 @@ class Moment:
 
     Attributes:
         number: Number of the next step.
-        able: Numbers of the sessions that can go on.
-        last: Number of the one that went on last; None at the beginning.
-        spent: Preemptions before: how often the one before could have gone on.
+        able: Numbers of the sessions that can continue.
+        last: Number of the session that ran last; None at the beginning.
+        spent: Number of preemptions so far.
     """
 
     number: int
@@ -60,16 +58,16 @@ class Moment:
 
     @property
     def usual(self):
-        """Return the session that continues by default: the present one for as long as it can."""
+        """The session that continues by default: the last one while it can."""
         return self.last if self.last in self.able else self.able[0]
 
     @property
     def interrupted(self):
-        """Return the session that continues unless it is preempted; None if no session can continue."""
+        """The last session, if it and another session can continue; else None."""
         return self.last if self.last in self.able and len(self.able) > 1 else None
 
     def spent_by(self, chosen):
-        """Preemptions after it, with a choice."""
+        """Return the number of preemptions after a choice."""
         return self.spent + (self.last in self.able and chosen != self.last)
 
 
@@ -79,8 +77,8 @@ class Course:
 
     Attributes:
         steps: The statements in their order.
-        results: Results for the client of each session; none if it was given up.
-        seconds: How long it took.
+        results: The results of each session; None if the schedule was abandoned.
+        seconds: Duration.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -89,23 +87,18 @@ class Course:
 
     @property
     def choices(self):
-        """The sessions in the order in which they advanced."""
+        """The sessions of the steps."""
         return tuple(step.session for step in self.steps)
 
     @property
     def is_serial(self):
-        """Return whether each session was done before the next one sent anything."""
+        """Whether each session ended before the next session began."""
         turns = [session for session, _ in groupby(self.choices)]
         return len(turns) == len(set(turns)) and not any(step.waited for step in self.steps)
 
 
 class Scheduler:
-    """Runs the sessions of a place as a schedule says.
-
-    Args:
-        place: The database, filled.
-        scripts: The script of each session.
-    """
+    """Runs scripts in the sessions of a filled place."""
 
     def __init__(self, place, scripts):
         self._place = place
@@ -114,11 +107,11 @@ class Scheduler:
         self._waiting = []
 
     def run(self, choices=(), watch=None):
-        """Follow some choices; afterwards each session runs for as long as it can.
+        """Follow the choices; afterwards let each session run while it can.
 
         Args:
-            choices: Numbers of sessions, step by step.
-            watch: Is called at each choice and step, and may abandon the schedule.
+            choices: Numbers of sessions, one for each step.
+            watch: Receives each moment and step, and may abandon the schedule.
         """
         course = Course()
         begin = time.monotonic()
@@ -148,7 +141,7 @@ class Scheduler:
         return course
 
     def _able(self):
-        """Numbers of the sessions that can go on; if all wait, deadlock, the server ends that."""
+        """Return the numbers of the sessions that can continue; in a deadlock, wait until the server ends it."""
         deadline = time.monotonic() + LIMIT
         while True:
             able = [
@@ -176,7 +169,7 @@ class Scheduler:
         course.steps.append(Step(number, statement, footprint, waits, meets_all))
 
     def _wake(self, but=None):
-        """Let sessions that got their lock run to their next statement; return whether any did."""
+        """Let sessions that acquired their locks run to their next statements; return whether any did."""
         woken = [
             session
             for session in self._waiting
@@ -187,7 +180,7 @@ class Scheduler:
         return bool(woken)
 
     def _done_or_waiting(self, session, usual=_USUAL):
-        """True once its statement is done; False if it waits for a lock."""
+        """Return True once the statement of a session has ended, False once it waits for a lock."""
         deadline = time.monotonic() + LIMIT
         if session.reported(usual):
             return True
@@ -195,14 +188,14 @@ class Scheduler:
         while not self._place.waiting([session]):
             if session.reported(pause):
                 return True
-            # Frequent queries would slow down a statement that runs.
+            # Frequent queries would slow down a running statement.
             pause = min(2 * pause, _LONGEST_PAUSE)
             if time.monotonic() > deadline:
                 raise StuckError(session.name)
-        # It may have been waiting for no more than the moment of looking.
+        # The wait may have ended meanwhile.
         return session.reported()
 
     def _abandon(self):
-        """Abandon the running operations; waiting sessions get their locks when the others roll back."""
-        for session in sorted(self._sessions, key=lambda one: one.is_running):
+        """Abandon all operations, waiting sessions last: they acquire their locks by the rollback of the others."""
+        for session in sorted(self._sessions, key=lambda session: session.is_running):
             session.abandon()

@@ -25,11 +25,10 @@ from treeclaim.store.database.postgresql import BoundedConnection
 from treeclaim.store.database.timeouts import Timeouts
 
 LIMIT = 120.0
-"""Seconds without any progress after which a session counts as stuck. Statements take some ms; a
-machine that stands still for a while must not look like a lock."""
+"""Seconds without progress after which a session counts as stuck. Statements take milliseconds, but a machine may pause."""
 
 PATIENT = Timeouts(lock=240, statement=240, load=240, write=240, idle=240)
-"""Long enough that only the scheduler ends a wait; a timeout would change the schedule."""
+"""Timeouts that are never reached, because a timeout would change the schedule."""
 
 
 class StuckError(Exception):
@@ -42,7 +41,7 @@ class AbandonedError(Exception):
 
 @dataclass(frozen=True)
 class Ahead:
-    """A statement before which a session stands."""
+    """The next statement of a session."""
 
     statement: str
     footprint: Footprint
@@ -50,7 +49,7 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Finished:
-    """The operations of a session are done."""
+    """The operations of a session have ended."""
 
     results: tuple[str, ...]
 
@@ -59,16 +58,15 @@ class Session:
     """A client of the database, with its own store and connection.
 
     Attributes:
-        name: Its name in scripts.
-        next_step: The statement that it will execute next; None while it runs or waits.
+        next_step: The next statement; None while a statement runs or waits.
         footprint: Footprint of that statement.
         failed: Whether its last statement failed.
-        results: Results of its operations, once all have ended.
-        backend: The server's number of its connection.
+        results: The results of its operations; None until all have ended.
+        backend: The server's id of its connection.
         writing: Whether it holds SQLite's write lock.
         touched: The union of the footprints of its statements since the last reset.
         follower: Its reader of the feed, if it uses one.
-        observed: Answers of the database, as texts, in their order.
+        observed: The results of its statements as texts.
     """
 
     def __init__(self, name, url):
@@ -100,7 +98,7 @@ class Session:
         self._permits = threading.Semaphore(0)
 
     def _stop_before_the_probe(self):
-        """The probe does not use SQLAlchemy, so no event reports its queries."""
+        # No event of SQLAlchemy reports the queries of the probe.
         ask = self.store._probe.rows
 
         def rows(sql, parameters=()):
@@ -112,12 +110,7 @@ class Session:
         setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
 
     def meet(self, changes, shard):
-        """Begin in a new world, which its reader has seen already.
-
-        Args:
-            changes: Changes that its reader has read.
-            shard: The shard of the feed that its writes advance.
-        """
+        """Begin in a new world; writes advance the `shard`, and readers start from the `changes`."""
         self._begin_anew()
         choice = self.store._writer._shards
         setattr(choice, "draw", lambda _connection: shard)  # noqa: B010 - as above
@@ -131,13 +124,13 @@ class Session:
         if not self.reported(LIMIT):
             raise StuckError(self.name)
 
-    def taken(self):
+    def take_observed(self):
         """Return the observations since the last call."""
         observed, self.observed = self.observed, []
         return observed
 
     def advance(self):
-        """Execute the next statement; `reported` is set when it has ended."""
+        """Let the next statement run; `reported` returns whether it has ended."""
         if self.next_step == BEGIN_WRITING:
             self.writing = True
         elif self.next_step in {COMMIT, ROLLBACK}:
@@ -147,7 +140,7 @@ class Session:
         self._permits.release()
 
     def reported(self, seconds=0.0):
-        """Return whether the session comes to its next statement, or to its end, within some time."""
+        """Wait until the session reaches its next statement or its end; return whether it does in time."""
         try:
             report = self._reports.get(timeout=seconds) if seconds else self._reports.get_nowait()
         except queue.Empty:
@@ -162,11 +155,11 @@ class Session:
 
     @property
     def is_running(self):
-        """Return whether the session executes a statement, or waits in it."""
+        """Whether the session executes a statement or waits in it."""
         return self.next_step is None and self.results is None
 
     def abandon(self):
-        """Give up the operations that are not done."""
+        """Abandon the remaining operations."""
         self._abandoned = True
         self._permits.release()
         self._thread.join(timeout=LIMIT)
@@ -176,9 +169,9 @@ class Session:
         self.store.close()
 
     def read(self):
-        """Let its reader catch up; return what that one knows then."""
+        """Let its reader catch up; return the reader's contents."""
         self.follower = self.follower or Follower(self._start)
-        return self.follower.look(self.store)
+        return self.follower.catch_up(self.store)
 
     def _run(self, script):
         try:
@@ -202,7 +195,7 @@ class Session:
 
     def _executed(self, connection, cursor, *_):
         rows = _rows_of(cursor, connection.dialect.name)
-        # Unequal to all others if it is unknown.
+        # An unknown result differs from all others.
         self.observed.append(f"unknown {self.name} {next(_UNKNOWN)}" if rows is None else rows)
 
     def _failure(self, context):
@@ -222,7 +215,7 @@ class Session:
 
 
 def _reads_a_snapshot(connection):
-    """Return whether a transaction sees one moment; see `treeclaim.store.database.systems`."""
+    """Return whether a transaction reads one snapshot; see `treeclaim.store.database.systems`."""
     options = connection.get_execution_options()
     if connection.dialect.name == "postgresql":
         return options["isolation_level"] == "REPEATABLE READ"
@@ -230,7 +223,7 @@ def _reads_a_snapshot(connection):
 
 
 def _let_be_silent(connection, *_):
-    """Make a session wait as long as the scheduler; reading the clock is expensive too."""
+    """Disable the read timeout: only the scheduler ends a wait, and reading the clock costs time."""
     if isinstance(connection, BoundedConnection):
         connection.silence = None
 
@@ -239,11 +232,11 @@ _UNKNOWN = count()
 
 
 def _rows_of(cursor, dialect):
-    """Return the result of a statement as a text, and leave it fetchable; None if that is impossible."""
+    """Return the result of a statement as a text without fetching it; None if that is impossible."""
     if dialect == "postgresql" and type(cursor) is psycopg.Cursor:
         result = cursor.pgresult
         if result is None:
-            # Many rows were written, one by one.
+            # `executemany` has no single result.
             return f"{cursor.rowcount}"
         rows = [
             tuple([result.get_value(row, column) for column in range(result.nfields)])
@@ -251,10 +244,10 @@ def _rows_of(cursor, dialect):
         ]
         return f"{cursor.rowcount} {rows}"
     if dialect == "mysql" and type(cursor) is pymysql.cursors.Cursor:
-        at = cursor.rownumber
-        answered = cursor.fetchall()
-        cursor.rownumber = at
-        return f"{cursor.rowcount} {cursor.lastrowid} {answered}"
+        position = cursor.rownumber
+        rows = cursor.fetchall()
+        cursor.rownumber = position
+        return f"{cursor.rowcount} {cursor.lastrowid} {rows}"
     return None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements with lists, as the operations of all worlds send them, and with lists of other lengths."""
+"""Statements of all worlds with lists of various lengths."""
 
 from types import SimpleNamespace
 
@@ -8,14 +8,14 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.driver import send
 
 VALUES = 5000
-"""Most values in all lists of a statement."""
+"""Most values in all lists of a statement together."""
 
 STATEMENTS = 50
-"""Statements with lists that the operations of the worlds send, at least."""
+"""Fewest statements with lists that the worlds execute."""
 
 
 def lists_among(values):
-    """Return the values of list parameters by name, but for empty lists."""
+    """Return the values of list parameters by name, without empty lists."""
     return {
         name: list(value)
         for name, value in values.items()
@@ -24,7 +24,7 @@ def lists_among(values):
 
 
 def with_length(items, length):
-    """Return a list with values that are nowhere in the database, or its first items."""
+    """Return the first items, or the items and values that are not in the database."""
     unknown = int if isinstance(items[0], int) else "unknown {}".format
     return [*items, *(unknown(-number) for number in range(1, 1 + length))][:length]
 
@@ -60,7 +60,7 @@ def test_statement_takes_lists_of_any_length(place, monkeypatch):
 
 
 def compare_lengths(store, statement, values):
-    """Execute a statement with shorter lists, and with longer ones that change no result."""
+    """Compare a statement with shorter lists, and with longer lists that must not change the result."""
     rows, changed = execute(store, statement, values)
     lists = lists_among(values)
     for length in (0, 1, 2, VALUES // len(lists)):

@@ -22,8 +22,8 @@ def count_up_silently(transaction):
     transaction.execute(SET_GENERATION, provider=HOST, new=77)
 
 
-def tell_what_cannot_be(transaction):
-    """Append a feed row of a claim that never happened, with a distant generation."""
+def report_impossible_claim(transaction):
+    """Append the feed row of a claim that never happened, with an impossible generation."""
     transaction.touch_usage(1, UsageChange({99: 1}, steps=1, generation=77, modified_at=0.0))
 
 
@@ -36,18 +36,18 @@ def test_lost_update_is_found_and_replays(place):
     defect = DEFECTS[-1]
     case = Case(place.kind, defect.world, defect.scripts, preemptions=1)
     failure = next(Exploration(place, case).failures())
-    assert failure.reasons == ("no serial order ends like this",)
-    again = Exploration(place, case).replay(failure.course.choices)
-    assert describe(case, again) == describe(case, failure)
+    assert failure.reasons == ("no serial order has this outcome",)
+    replayed = Exploration(place, case).replay(failure.course.choices)
+    assert describe(case, replayed) == describe(case, failure)
 
 
 @EVERYWHERE
-@pytest.mark.parametrize("operation", [count_up_silently, tell_what_cannot_be])
+@pytest.mark.parametrize("operation", [count_up_silently, report_impossible_claim])
 def test_wrong_feed_is_found(place, operation):
     world = world_of_counters(write(operation))
     case = Case(place.kind, world, ("count", "count"), preemptions=1)
     failure = next(Exploration(place, case).failures())
-    assert "a reader of the feed does not know what is there" in failure.reasons
+    assert "a reader of the feed differs from a full load" in failure.reasons
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_every_write_operation_is_explored():
 
 
 def functions_given_to_write():
-    """All that the program gives to `Store.write` by name."""
+    """Yield the functions that the program passes to `Store.write` by name."""
     root = Path(treeclaim.__file__).parent
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -75,6 +75,6 @@ def functions_given_to_write():
                 ):
                     parts = path.relative_to(root.parent).with_suffix("").parts
                     namespace = importlib.import_module(".".join(parts))
-                    # A value that is no module is an operation of the table itself.
+                    # Otherwise it is an operation of a table.
                     if hasattr(namespace, module):
                         yield getattr(getattr(namespace, module), name)

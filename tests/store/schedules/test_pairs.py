@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each write with itself and with all later ones of its world, on each database, in every order.
+"""All pairs of scripts of each world, on each database, in every order.
 
-Nearly all known faults of concurrent programs show with two preemptions (CHESS, PLDI 2007), most of them with
-one. The tier `ci` tries one, on SQLite and, from client to client, on one of the servers.
+The tier `ci` allows one preemption, on SQLite and on one of the servers, by turns. Nearly all known faults of
+concurrent programs show with two preemptions, most of them with one (CHESS, PLDI 2007).
 """
 
 import pytest
@@ -15,7 +15,7 @@ from tests.store.schedules.worlds import WORLDS
 
 
 def marks_of(kind, number, preemptions):
-    """The marks of the pairs that the client with this number begins."""
+    """Return the marks of the pairs that begin with the script of this number."""
     servers = KINDS[1:]
     marks = [needs(kind)] if kind in servers else []
     is_turn_of_other = kind in servers and kind != servers[number % len(servers)]
@@ -34,6 +34,6 @@ CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("place", "world", "client", "preemptions"), CASES, indirect=["place"])
-def test_writes_that_meet_end_like_a_serial_order(place, world, client, preemptions):
+def test_concurrent_writes_end_like_a_serial_order(place, world, client, preemptions):
     cases = pairs(place.kind, WORLDS[world], preemptions)
     explore(place, [case for case in cases if case.scripts[0] == client])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exploration leaves out schedules, and nothing that comes of them (decision 0010)."""
+"""Reductions of the exploration lose no outcome (decision 0010)."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.store.schedules.worlds import WORLDS
 
 
 def outcomes(place, case, *, reduced):
-    """Return the number of schedules, with all outcomes and the wrong outcomes.
+    """Return the number of schedules, all outcomes, and the wrong outcomes.
 
     Outcomes of two identical clients are compared without regard to their order.
     """
@@ -27,10 +27,10 @@ def outcomes(place, case, *, reduced):
 
 
 def compare(place, case):
-    """Explore with and without reductions; return the differences."""
+    """Compare the outcomes with and without reductions; return the wrong outcomes."""
     begun, distinct, wrong = outcomes(place, case, reduced=True)
-    all_begun, all_found, all_wrong = outcomes(place, case, reduced=False)
-    assert distinct == all_found
+    all_begun, all_distinct, all_wrong = outcomes(place, case, reduced=False)
+    assert distinct == all_distinct
     assert wrong == all_wrong
     assert begun < all_begun
     return wrong

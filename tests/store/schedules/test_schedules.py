@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaved writes leave the store as if they were serial.
+"""Interleaved writes end like a serial order: some pairs on SQLite, and former defects.
 
-A few pairs on SQLite, and former defects; `test_pairs.py` has all pairs.
+`test_pairs.py` has all pairs.
 """
 
 import pytest
@@ -13,7 +13,7 @@ from tests.store.schedules.exploration import explore
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_readers_and_pruning_between_the_statements_of_writers_change_nothing(place):
+def test_readers_and_pruning_between_statements_change_no_outcome(place):
     explore(place, quick())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds: rows to begin with, and the scripts of the clients that meet there."""
+"""Worlds: initial rows, and scripts that run concurrently on them."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.store.schedules.sessions import Session
 from treeclaim.model.errors import TreeclaimError
 
 GENERATION = 5
-"""The generation of every provider at first."""
+"""The initial generation of all providers."""
 
 
 @dataclass(frozen=True)
@@ -18,15 +18,15 @@ class Operation:
     """A call of the store.
 
     Attributes:
-        function: Operation of the store; None for a reader.
-        act: Runs it in a session, and returns the client's view of the result.
+        function: The operation of the store; None for a reader or a repair.
+        act: Runs the operation in a session, and returns the result of the client.
     """
 
     function: Callable | None
     act: Callable[[Session], object]
 
     def run(self, session):
-        """Run it; return the client's view: the result, or the kind and text of the refusal."""
+        """Return the result of the client: that of the operation, or the refusal."""
         try:
             return str(self.act(session))
         except TreeclaimError as error:
@@ -34,7 +34,6 @@ class Operation:
 
 
 def text_of_refusal(error):
-    """Return the reason of a refusal, as a client sees it."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -43,16 +42,16 @@ class Script:
     """The calls of a session.
 
     Attributes:
-        operations: Calls, one after the other; in serial orders each is by itself.
-        group: Does all of them in one transaction, and returns what each client learns; None if
-            the session does them one after the other.
+        operations: The calls in their order; serial orders may separate them.
+        group: Runs all operations in one transaction, and returns the result of each client; None to run them
+            one after the other.
     """
 
     operations: tuple[Operation, ...]
     group: Callable[[Session], tuple[str, ...]] | None = None
 
     def run(self, session):
-        """Run it in a session; return the client's view of each operation."""
+        """Run the calls in a session; return the result of each."""
         if self.group is not None:
             return self.group(session)
         return tuple([operation.run(session) for operation in self.operations])
@@ -64,12 +63,12 @@ class World:
     Args:
         name: Its name in tests.
         providers: Trees with inventories, traits and aggregates, in the notation of contract page 95.
-        shares_a_shard: Whether all sessions advance the same shard of the feed; otherwise each has its own.
+        shares_a_shard: Whether all sessions advance one shard of the feed, or each a separate one.
 
     Attributes:
         rows: Rows by name of table.
         scripts: Scripts by name.
-        explored: Scripts whose pairs are already explored in another world with the same rows.
+        explored: Scripts whose pairs another world with the same rows explores.
     """
 
     def __init__(self, name, providers="", *, shares_a_shard=False):
@@ -87,7 +86,6 @@ class World:
             self._add_provider(provider)
 
     def add_row(self, table, **row):
-        """Add a row of any table."""
         self.rows[table].append(row)
 
     def _add_provider(self, provider):
@@ -113,18 +111,18 @@ class World:
             self.add_row("resource_provider_aggregates", resource_provider_id=number, **aggregate)
 
     def id_of(self, table, **name):
-        """Return the id of a row by its name, which is added if it is new."""
+        """Return the id of the row with a name; add a missing row."""
         ((column, value),) = name.items()
         for row in self.rows[table]:
             if row[column] == value:
                 return row["id"]
-        # The first id of a custom class, which the next one gets after its deletion.
+        # The first id of a custom class. After a deletion, the next class gets the same id.
         number = 10_000 if table == "resource_classes" else len(self.rows[table]) + 1
         self.add_row(table, id=number, **name)
         return number
 
     def add_consumer(self, uuid, resource_class="VCPU", *, is_recorded=True, **amounts):
-        """Add a record of a consumer, and its allocations by name of provider."""
+        """Add a consumer with allocations by name of provider, and its record if `is_recorded`."""
         if is_recorded:
             owner = {"project_id": 1, "user_id": 1, "generation": 1}
             self.add_row("consumers", id=len(self.rows["consumers"]) + 1, uuid=uuid, **owner)
@@ -139,7 +137,7 @@ class World:
             )
 
     def add(self, scripts, *, are_explored=False):
-        """Let clients take part, each with its calls by its name."""
+        """Add scripts by name, each as a script, an operation, or operations in their order."""
         for name, calls in scripts.items():
             operations = (calls,) if isinstance(calls, Operation) else calls
             self.scripts[name] = calls if isinstance(calls, Script) else Script(operations)

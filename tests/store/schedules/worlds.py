@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All operations that write, and the worlds in which they run concurrently.
+"""All operations that write, in scripts of worlds, where each script runs concurrently with each other one.
 
-A new operation of the store is added to a script of a world here; a test fails for operations
-without one. It is then explored against all other scripts of its world.
+A test fails for an operation of the store that is in no script.
 """
 
 import math
@@ -45,7 +44,7 @@ OWNER = ("incomplete", "incomplete")
 
 
 def write(function, *args, **kwargs):
-    """An operation of `treeclaim.store.operations`, as handlers call it."""
+    """A write of the store, as handlers call it."""
     return Operation(
         function, lambda session: _timeless(session.store.write(function, *args, **kwargs))
     )
@@ -56,7 +55,7 @@ def _timeless(result):
 
 
 def claim(consumer, generation, resource_class="VCPU", **amounts):
-    """A claim on providers by name; without amounts it removes all."""
+    """A claim for amounts by provider; without amounts it removes all allocations."""
     return ConsumerClaim(
         consumer_uuid=consumer,
         allocations={provider: {resource_class: amount} for provider, amount in amounts.items()},
@@ -67,12 +66,12 @@ def claim(consumer, generation, resource_class="VCPU", **amounts):
 
 
 def put(*claims):
-    """PUT of one, POST of several."""
+    """PUT of one claim, POST of several claims."""
     return write(allocations.write_request, ClaimRequest(claims))
 
 
 def place(*claims):
-    """Placements: claims of consumers that hold nothing yet, found by a search."""
+    """Placements: claims of consumers without allocations that a search found."""
     return write(allocations.write_request, ClaimRequest(claims, is_placement=True))
 
 
@@ -93,7 +92,7 @@ def stock(**totals):
 
 
 def consuming(**amounts):
-    """An inventory of eight units of memory, each of which consumes of the host's units."""
+    """An inventory of eight units of memory, each of which consumes units of the host."""
     entries = tuple(Consumption(HOST, name, amount) for name, amount in amounts.items())
     return {"MEMORY_MB": Inventory(8, consumes=entries)}
 
@@ -129,10 +128,7 @@ def release(consumer):
 
 
 def group(*clients):
-    """Requests of several clients, or the only claim of each, that one transaction writes.
-
-    A serial order has each of them in a transaction of its own.
-    """
+    """Requests, or single claims, of several clients that one transaction writes; serial orders separate them."""
     requests = [
         client if isinstance(client, ClaimRequest) else ClaimRequest([client])
         for client in clients
@@ -169,7 +165,7 @@ def move(uuid, parent):
 
 
 READ = Operation(None, lambda session: session.read())
-"""A worker that knows the world as it was, and catches up."""
+"""A worker that has read the initial world, and catches up."""
 
 
 def _prune(session):
@@ -177,13 +173,13 @@ def _prune(session):
 
 
 PRUNE = Operation(housekeeping.delete_oldest, _prune)
-"""All that the feed can lose, in several transactions."""
+"""Prunes all rows of the feed in several transactions."""
 
 READ_AND_PRUNE = {"prune": PRUNE, "read": READ}
 
 
 def world_of_consumers(name, state):
-    """A host with 8 units, 2 of them used by another consumer, and a consumer in some state."""
+    """A host with 8 units, of which another consumer uses 2, and a consumer in the state."""
     world = World(f"{name}-{state}", "host: {VCPU: 8}\nspare: {VCPU: 8}")
     world.add_consumer(OTHER, host=2)
     amounts = {HOST: 4} if state in {"present", "unrecorded"} else {}
@@ -192,7 +188,7 @@ def world_of_consumers(name, state):
 
 
 def groups_world(state):
-    """Groups of claims beside single ones, for the rows of `world_of_consumers`."""
+    """Groups of claims and single writes, on the rows of `world_of_consumers`."""
     world = world_of_consumers("groups", state)
     mine, new = claim(MINE, UNCHECKED, host=4), claim(NEW, UNCHECKED, host=4)
     world.add(
@@ -228,7 +224,7 @@ def groups_world(state):
 
 
 def claims_world(state):
-    """Single claims, and all that meets them, for the rows of `world_of_consumers`."""
+    """Single claims and conflicting writes, on the rows of `world_of_consumers`."""
     world = world_of_consumers("claims", state)
     fill, refill = (put(claim(NEW, generation, host=6)) for generation in (UNCHECKED, None))
     born, away = put(claim(MINE, UNCHECKED, host=4)), put(claim(MINE, UNCHECKED, spare=4))
@@ -272,7 +268,7 @@ def claims_world(state):
 
 
 def trees_world():
-    """Trees of three and of one provider, and a provider below `child` without a root, as an old release wrote it."""
+    """Trees of three and of one provider, and a provider without a root below `child`, as in old data."""
     world = World("trees", "root:\n  child:\n    leaf:\nother:")
     rootless = {"uuid": "rootless", "name": "rootless", "generation": GENERATION}
     world.add_row("resource_providers", id=9, parent_provider_id=2, **rootless)
@@ -381,7 +377,7 @@ def parts_world():
 
 
 def consumption_world():
-    """A host with eight units, which two others below it consume by threes."""
+    """A host with eight units, of which each unit of two providers below it consumes three."""
     below = "  spare: {MEMORY_MB: 8}\n  share: {MEMORY_MB: 8}"
     world = World("consumption", f"host: {{VCPU: 8}}\n{below}")
     for number in (2, 3):
@@ -428,7 +424,7 @@ def shared_shard_world():
 
 
 def followed_world():
-    """Claims in different shards of the feed, which are followed by single looks."""
+    """Claims in different shards of the feed, and a reader that polls three times."""
     world = world_of_consumers("followed", "present")
     refill = claim(NEW, None, host=6)
     world.add(
@@ -493,14 +489,13 @@ def holds_world(*, ended):
         }
     )
     if not ended:
-        # A write that finds an expired hold first removes it in a separate transaction. A reader may see the state
-        # between the two.
+        # Before a write, a separate transaction removes the expired hold. A reader may see the state between both.
         world.add({"read": READ})
     return world
 
 
 def conditions_world(*, armed):
-    """A host with a card and its slice, and another host; a condition may wait for its first use."""
+    """A host with a card and its slice, and another host; if `armed`, a condition waits for its first use."""
     trees = "host: {VCPU: 8}\n  card: {VCPU: 8}\n    slice: {VCPU: 8}\nspare: {VCPU: 8}"
     world = World("conditions-armed" if armed else "conditions", trees)
     world.add_consumer(MINE, card=2)
@@ -548,7 +543,7 @@ def conditions_world(*, armed):
 
 
 def names_world():
-    """A new database, which two services fill with the standard names at once."""
+    """An empty database, which two services fill with the standard names."""
     world = World("names")
     world.rows["traits"].clear()
     world.rows["resource_classes"].clear()
