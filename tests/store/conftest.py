@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database on each of the three systems."""
+"""A database of each kind."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and claims of the tests of the store, and their time."""
+"""Hosts, claims and times for tests of the store."""
 
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -23,13 +23,13 @@ def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
 
 
 def write_inventories(transaction, provider, inventories, generation=None, *, classes=Classes.ALL):
-    """Write inventories of a provider as their URLs do."""
+    """Write inventories of a provider as the API does."""
     rules = WriteRules(Raises.ALWAYS, classes=classes, rewrites_equal=True)
     write_part(transaction, provider, INVENTORIES, inventories, generation, rules=rules)
 
 
 def make_claim(consumer, amounts, generation=None, resource_class="VCPU", **fields):
-    """Return a claim of a consumer for amounts by host; with `hold` that of a hold."""
+    """Return a claim of a consumer for amounts by host, or of a hold with the field `hold`."""
     allocations = {host: {resource_class: amount} for host, amount in amounts.items()}
     kind = HOLD_TYPE if "hold" in fields else "INSTANCE"
     owned = {"project_id": "p", "user_id": "u", "consumer_type": kind, **fields}
@@ -37,5 +37,5 @@ def make_claim(consumer, amounts, generation=None, resource_class="VCPU", **fiel
 
 
 def utc_now():
-    """The present time as the tables hold it: naive UTC."""
+    """Return the present time as stored in tables: naive UTC."""
     return datetime.now(UTC).replace(tzinfo=None)

@@ -60,15 +60,6 @@ _LABELS = ("worker", "program")
 _PROGRAM = "treeclaim"
 
 
-RESOURCE_METRICS = frozenset(
-    {
-        *(f"treeclaim_{part}resource_{value}" for part in ("", "aggregate_") for value in _VALUES),
-        "treeclaim_resource_metrics_left_out",
-        *(f"treeclaim_fits{kind}" for kind in _FITS),
-    }
-)
-
-
 def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
     """Yield the expiries of the certificates in use."""
     family = GaugeMetricFamily(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cursors as clients have them: short texts, which name one commit of each shard."""
+"""Cursors of clients: short texts that identify one commit of each shard."""
 
 import base64
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of the feed counts claims, and loads providers, or everything, only where it must."""
+"""A reader of the feed counts claims, and loads providers or everything only if necessary."""
 
 import uuid
 from contextlib import closing
@@ -38,7 +38,7 @@ def hosts(store):
 
 @pytest.fixture
 def other(store, database_url):
-    """Another process, which claims."""
+    """The store of a second process."""
     with closing(Store(DatabaseSettings(database_url))) as made:
         yield made
 
@@ -47,7 +47,7 @@ def claim(store, *providers):
     store.replace_allocations([make_claim(str(uuid.uuid4()), dict.fromkeys(providers, 1))])
 
 
-def knows_all(store, reader):
+def assert_current(store, reader):
     """Compare a reader's contents with those of a full load."""
     fresh = Reader(store)
     fresh.catch_up()
@@ -69,19 +69,19 @@ def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, 
     monkeypatch.setattr(store, "read", claimed_first)
     for _ in range(2):
         reader.catch_up()
-        knows_all(store, reader)
+        assert_current(store, reader)
 
 
 @pytest.mark.parametrize(("table", "name"), [(traits, "HW_NUMA_ROOT"), (resource_classes, "VCPU")])
 def test_new_standard_name_reaches_readers(store, other, table, name):
-    """A new version of a library brings traits or classes alone."""
+    """A new version of a library adds only traits or only classes."""
     with store.engine.begin() as connection:
         connection.execute(sa.delete(table).where(table.c.name == name))
     reader = Reader(store)
     reader.catch_up()
     assert other.write(sync_standard_names) == 1
     reader.catch_up()
-    knows_all(store, reader)
+    assert_current(store, reader)
 
 
 @pytest.mark.parametrize(
@@ -104,18 +104,18 @@ def test_reader_far_behind_catches_up_to_the_same_state(
                     claim(writer, hosts[0])
                     create_host(writer, parent=hosts[1])
             reader.catch_up()
-            knows_all(store, reader)
+            assert_current(store, reader)
 
 
 @pytest.mark.parametrize("most", [2, 3])
-def test_claims_at_the_limit_of_rows_are_read_whole(store, hosts, other, monkeypatch, most):
-    """A claim of several providers is one commit of as many rows."""
+def test_claim_at_the_limit_of_rows_is_read_completely(store, hosts, other, monkeypatch, most):
+    """A claim of three providers is one commit of three rows."""
     monkeypatch.setattr(polling, "_MOST_ROWS", most)
     reader = Reader(store)
     reader.catch_up()
     claim(other, *hosts)
     reader.catch_up()
-    knows_all(store, reader)
+    assert_current(store, reader)
 
 
 def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other):
@@ -153,7 +153,7 @@ def test_amounts_too_long_for_their_column_are_not_counted():
 
 
 def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
-    """A few changes among many providers are followed, however."""
+    """Few changes among many providers need no full load."""
     monkeypatch.setattr(polling, "_MOST_ROWS", 2)
     monkeypatch.setattr(unread, "_FEW", 2)
     for _ in range(20):
@@ -164,5 +164,5 @@ def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
         for _ in range(count):
             create_host(store, 8)
         assert reader.catch_up() is is_complete
-        knows_all(store, reader)
+        assert_current(store, reader)
     assert store.changes(reader.cursor) is None

@@ -23,7 +23,7 @@ def rows_of(store, table):
 
 @pytest.fixture
 def deletions(store, monkeypatch):
-    """The number of rows that each statement took out of the feed, with small pieces and one shard."""
+    """The number of rows that each statement deletes from the feed, with small batches and one shard."""
     monkeypatch.setattr(shards.ShardChoice, "draw", lambda *_: 5)
     monkeypatch.setattr(housekeeping, "_ROWS_PER_TRANSACTION", 5)
     statements = []
@@ -37,11 +37,11 @@ def deletions(store, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("commits", "pieces"),
+    ("commits", "batches"),
     [([1] * 23, [5, 5, 5, 5, 3]), ([3, 12, 1], [15, 1])],
-    ids=["many commits", "a large commit, which is pruned whole"],
+    ids=["many commits", "a large commit in one batch"],
 )
-def test_feed_is_pruned_in_pieces(store, deletions, commits, pieces):
+def test_feed_is_pruned_in_batches(store, deletions, commits, batches):
     store.housekeeper.prune(EVERYTHING)
     deletions.clear()
     for count in commits:
@@ -49,7 +49,7 @@ def test_feed_is_pruned_in_pieces(store, deletions, commits, pieces):
             lambda transaction, count=count: transaction.touch_providers(range(1, count + 1))
         )
     assert store.housekeeper.prune(EVERYTHING) == sum(commits)
-    assert deletions == pieces
+    assert deletions == batches
     assert rows_of(store, feed) == []
 
 
@@ -60,7 +60,7 @@ def test_recent_rows_are_not_pruned(store):
     assert [row.pruned_to for row in rows_of(store, feed_shards)] == [0] * SHARDS
 
 
-def test_failing_pruning_is_tried_again(store, database_url):
+def test_failed_pruning_is_retried(store, database_url):
     with closing(Store(DatabaseSettings(database_url))) as busy:
         with busy.engine.begin() as connection:
             connection.exec_driver_sql("DROP TABLE treeclaim_feed")
@@ -77,11 +77,11 @@ os.write(1, f"{new_token()}\\n".encode())
 
 @pytest.mark.slow
 def test_tokens_differ_between_processes_and_after_a_fork():
-    drawn = []
+    tokens = []
     for _ in range(2):
         result = subprocess.run(
             [sys.executable, "-c", DRAW], check=True, capture_output=True, text=True
         )
-        drawn += [int(line) for line in result.stdout.split()]
-    assert len(drawn) == len(set(drawn)) == 4
-    assert all(0 <= token < 1 << 63 for token in drawn)
+        tokens += [int(line) for line in result.stdout.split()]
+    assert len(tokens) == len(set(tokens)) == 4
+    assert all(0 <= token < 1 << 63 for token in tokens)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader that caught up after prunings, restores and torn views equals a new reader."""
+"""After prunings, restorations and torn views, a reader that catches up equals a new reader."""
 
 from contextlib import closing
 
@@ -18,7 +18,7 @@ from tests.store.feed.worlds_of_readers import (
 )
 from tests.tiers import examples
 
-HAPPENINGS = [
+ACTIONS = [
     "stock",
     "describe",
     "claim",
@@ -45,17 +45,17 @@ HAPPENINGS = [
     "read_torn_as_client",
     "read_as_client",
     "reset_feed",
-    "make_anew",
+    "recreate",
 ]
-OTHER_HISTORIES = {"restore", "reset_feed", "make_anew"}
-"""After these, each reader may load everything."""
+OTHER_HISTORIES = {"restore", "reset_feed", "recreate"}
+"""Actions after which readers may load everything."""
 STORIES = st.lists(
     st.tuples(
-        st.sampled_from(HAPPENINGS),
+        st.sampled_from(ACTIONS),
         st.integers(0, WRITERS - 1),
         st.integers(0, len(PROVIDERS) - 1),
     ),
-    # Short ones find little; those that fail are shrunk to readings that do nothing.
+    # Short stories find few failures. Hypothesis shrinks the actions of a failing story to reads.
     min_size=20,
     max_size=40,
 )
@@ -68,28 +68,28 @@ def world(request, tmp_path):
         yield made
 
 
-def tell(world, story):
-    """Run steps in order: names of actions of a world, each with two numbers or zeros."""
-    for happening in story.split(", "):
-        name, writer, which = [*happening.split(), "0", "0"][:3]
+def run(world, story):
+    """Run actions of a world, each with up to two numbers; zero is the default."""
+    for action in story.split(", "):
+        name, writer, which = [*action.split(), "0", "0"][:3]
         getattr(world, name)(int(writer), int(which))
 
 
-def everybody_is_current(world):
-    """Make all readers catch up and compare."""
+def check_all_readers(world):
+    """Compare all readers with new readers."""
     for number in range(READERS):
         world.read(0, number)
 
 
-def live_through(world, story):
-    """Run a story; a reader that follows closely reloads everything only in another history."""
-    close_by = Reader(world.onlooker)
-    world.must_be_current(close_by)
+def run_with_reader(world, story):
+    """Run a story; a reader that polls after each action loads everything only in another history."""
+    reader = Reader(world.onlooker)
+    world.must_be_current(reader)
     for name, writer, which in story:
         getattr(world, name)(writer, which)
-        assert name in OTHER_HISTORIES or not close_by.catch_up(), name
-        world.must_be_current(close_by)
-    everybody_is_current(world)
+        assert name in OTHER_HISTORIES or not reader.catch_up(), name
+        world.must_be_current(reader)
+    check_all_readers(world)
     world.read_as_client(0, 0)
 
 
@@ -103,8 +103,8 @@ def test_random_histories_leave_no_reader_behind(kind, tmp_path):
         @given(story=STORIES)
         def every_story(story):
             with closing(World(url)) as world:
-                live_through(world, story)
-                # The next one begins as this one did.
+                run_with_reader(world, story)
+                # The next story begins with the same database.
                 world.restore(0, len(world.backups) - 1)
 
         every_story()
@@ -126,7 +126,7 @@ STORIES_BY_HAND = {
     "positions are exceeded and pruned": (
         f"create, backup, stock, read, restore, create 0 1, stock 0 1, {PRUNE}"
     ),
-    "a database is made anew": "create, create 1 1, read, make_anew, create 0 2, create 1 3",
+    "a database is recreated": "create, create 1 1, read, recreate, create 0 2, create 1 3",
     "a history of prunings is lost": (
         "create, create 1 1, age, stock, backup, prune_old 2, read, restore, restart 1, create 1 2, "
         f"{PRUNE}, {PRUNE}, {PRUNE}"
@@ -144,8 +144,8 @@ STORIES_BY_HAND = {
 
 @pytest.mark.parametrize("name", STORIES_BY_HAND)
 def test_story_leaves_no_reader_behind(world, name):
-    tell(world, STORIES_BY_HAND[name])
-    everybody_is_current(world)
+    run(world, STORIES_BY_HAND[name])
+    check_all_readers(world)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_story_leaves_no_reader_behind(world, name):
     ids=["unread rows pruned", "first rows of a shard pruned", "all rows remain", "reset"],
 )
 def test_late_reader_loads_everything_only_if_rows_are_missing(world, story, is_complete):
-    tell(world, f"create, read, {story}")
+    run(world, f"create, read, {story}")
     assert world.must_be_current(world.readers[0]) is is_complete
-    tell(world, "stock")
+    run(world, "stock")
     assert not world.must_be_current(world.readers[0])
 
 
@@ -174,22 +174,22 @@ def test_torn_view_is_read_again_without_a_full_load(world, which):
 
 def test_feed_does_not_grow_with_prunings(world):
     for number in range(3):
-        tell(world, f"create, delete, age, prune_old {number % WRITERS}")
+        run(world, f"create, delete, age, prune_old {number % WRITERS}")
     assert world.copy()["treeclaim_feed"] == []
 
 
 def test_reset_creates_missing_shards(world):
-    tell(world, "create, read")
+    run(world, "create, read")
     world.put(world.copy() | {"treeclaim_feed_shards": []})
-    tell(world, "reset_feed, create 0 1, create 1 2")
+    run(world, "reset_feed, create 0 1, create 1 2")
     assert world.must_be_current(world.readers[0])
     assert len(world.load().records()) == 3
 
 
 def test_rows_deleted_by_hand_cause_full_load(world):
-    tell(world, "create, read, read_as_client, stock, stock")
+    run(world, "create, read, read_as_client, stock, stock")
     rows = world.copy()["treeclaim_feed"]
     world.put(world.copy() | {"treeclaim_feed": rows[:-1]})
     assert world.must_be_current(world.readers[0])
-    tell(world, "read_as_client, stock, read_as_client")
+    run(world, "read_as_client, stock, read_as_client")
     assert not world.must_be_current(world.readers[0])

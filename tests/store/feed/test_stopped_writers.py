@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A writer that stops before its COMMIT holds one shard of the feed, and other writers use the others."""
+"""A writer that is stopped before its COMMIT blocks one shard of the feed; other writers use the other shards."""
 
 import signal
 import subprocess
@@ -34,7 +34,7 @@ print("committed", flush=True)
 
 
 def find_held_shard(store):
-    """Return the shard with a row that another session has locked."""
+    """Return the shard whose row another session has locked."""
     with store.engine.connect() as connection:
         free = connection.exec_driver_sql(
             "SELECT shard FROM treeclaim_feed_shards FOR UPDATE SKIP LOCKED"
@@ -46,7 +46,7 @@ def find_held_shard(store):
 
 @contextmanager
 def stopped_writer(url):
-    """A process that has advanced a shard, and was stopped by SIGSTOP before its COMMIT."""
+    """Yield a process that has advanced a shard, and is stopped by SIGSTOP before its COMMIT."""
     command = [sys.executable, "-c", STOPPED_WRITER, url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
         process = psutil.Process(writer.pid)
@@ -59,7 +59,7 @@ def stopped_writer(url):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_kind", EACH_SERVER, indirect=True)
-def test_write_waits_for_no_stopped_shard_twice(store, database_url, monkeypatch):
+def test_write_waits_only_once_for_the_shard_of_a_stopped_writer(store, database_url, monkeypatch):
     """The first draw is the shard of the stopped writer."""
     reader = Reader(store)
     reader.catch_up()

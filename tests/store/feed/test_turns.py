@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that waits for another one, which waits for the database, gives up in time."""
+"""Threads that wait for each other at the Forest and at the probe."""
 
 import threading
 
@@ -38,18 +38,18 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
     assert generation_of(replica, provider) == 0
     results = []
     late = threading.Thread(target=lambda: results.append(generation_of(replica, provider)))
-    look = store.changes
+    load = store.changes
 
-    def slow_look(cursor):
-        result = look(cursor)
+    def slow_load(cursor):
+        result = load(cursor)
         if not late.ident:
-            # Too late for this look, and before the other reader came.
+            # Committed after this load, and before the other reader arrives.
             change(store, provider)
             late.start()
             eventually(lambda: replica.turn.waiting == 1)
         return result
 
-    monkeypatch.setattr(store, "changes", slow_look)
+    monkeypatch.setattr(store, "changes", slow_load)
     assert generation_of(replica, provider) == 0
     late.join(timeout=30)
     assert results == [1]

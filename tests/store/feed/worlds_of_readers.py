@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers, readers, prunings, restored backups and torn views on one database, in whatever order they come."""
+"""A database with writers, readers, prunings, restored backups and torn views, in any order."""
 
 import contextlib
 import uuid
@@ -35,7 +35,7 @@ TRAITS = ["CUSTOM_A", "CUSTOM_B"]
 WRITERS = 3
 READERS = 3
 EVERYTHING = timedelta(seconds=-1)
-"""The age limit of a pruning that removes all it may."""
+"""The age limit of a pruning that removes all rows it may remove."""
 
 AN_HOUR = timedelta(hours=1)
 _NO_FOREIGN_KEYS = {
@@ -46,7 +46,7 @@ _NO_FOREIGN_KEYS = {
 
 
 def prepare(url):
-    """Make an empty database ready; without the standard names, which would only take time."""
+    """Prepare an empty database, without the standard names, to save time."""
     store = Store(DatabaseSettings(url, sqlite_synchronous=False))
     schema.sync(store.engine)
     store.write(resource_classes.create, CLASS)
@@ -55,7 +55,7 @@ def prepare(url):
 
 
 def tables():
-    """All tables there are, each after those that it refers to."""
+    """Return all tables, each after the tables that it references."""
     return [*placement.sorted_tables, *own_tables.sorted_tables]
 
 
@@ -82,7 +82,7 @@ class Reader:
 
 
 class Client:
-    """A client that lists all providers, and then updates those that the changes since its cursor name."""
+    """A client that lists all providers, and later updates those in the changes since its cursor."""
 
     def __init__(self, store):
         self.store = store
@@ -110,14 +110,14 @@ class Client:
 
 
 class TornView:
-    """Makes one view of a store show the second of two commits of a shard, and not the first.
+    """Makes one view of a store show the second of two commits of a shard, but not the first.
 
-    A read view of MariaDB may be like this: it is made while both are committed. Later views show both.
+    A read view of MariaDB may do so if it is created during both commits. Later views show both.
 
     Args:
-        world: Makes the commits.
-        number: The number of the torn view, counted from now on.
-        commits: Two functions that change different rows, in the same shard.
+        world: The database.
+        number: Number of views before the torn view.
+        commits: Two functions that commit changes of different rows in the same shard.
     """
 
     def __init__(self, world, number, commits):
@@ -128,24 +128,24 @@ class TornView:
 
     @contextlib.contextmanager
     def installed(self, store):
-        """See to it that each view of the store begins here."""
+        """Intercept the beginning of each view of the store."""
         ask = store._probe.rows
 
         def rows(sql, parameters=()):
             self._begin_view()
             return ask(sql, parameters)
 
-        def begun(_connection):
+        def begin(_connection):
             self._begin_view()
 
         store._probe.rows = rows
         # Before the listeners of the store, which may begin the transaction.
-        sa.event.listen(store.engine, "begin", begun, insert=True)
+        sa.event.listen(store.engine, "begin", begin, insert=True)
         try:
             yield
         finally:
             store._probe.rows = ask
-            sa.event.remove(store.engine, "begin", begun)
+            sa.event.remove(store.engine, "begin", begin)
             self._show_all()
 
     def _show_all(self):
@@ -169,7 +169,7 @@ class TornView:
 
 
 def without_the_first(before, between, after):
-    """The rows after two commits, without the rows that only the first of them changed."""
+    """Return the rows after two commits, but rows that only the first commit changed as before it."""
     torn = {}
     for table in tables():
         keys = [column.name for column in table.primary_key]
@@ -188,13 +188,13 @@ def without_the_first(before, between, after):
 
 
 def picture_of(forest):
-    """All that a Forest knows; of attributes the types too, for 1 and true are equal to Python."""
+    """Return the contents of a Forest; attributes also as text, because 1 equals true in Python."""
     records = forest.records()
     return records, [str(record.attributes) for record in records], forest.catalogue
 
 
 class World:
-    """A database with stores as of several processes, readers, and backups to go back to."""
+    """A database with the stores of several processes, readers, and backups."""
 
     def __init__(self, url):
         self.url = url
@@ -220,7 +220,7 @@ class World:
         setattr(choice, "draw", lambda _connection: writer % 2)  # noqa: B010 - as no method is replaced
         return store
 
-    # -- what may happen -------------------------------------------------------------------
+    # -- actions ---------------------------------------------------------------------------
 
     def create(self, writer, which):
         name = PROVIDERS[which]
@@ -230,7 +230,7 @@ class World:
         self._write(writer, providers.delete, PROVIDERS[which])
 
     def stock(self, writer, which):
-        """Give a provider some inventory, which raises its generation."""
+        """Replace the inventory of a provider, which raises its generation."""
 
         def change(transaction):
             write_inventories(transaction, PROVIDERS[which], {})
@@ -239,12 +239,12 @@ class World:
         self._write(writer, change)
 
     def change(self, writer, which):
-        """Change a provider, or make it if it is not there."""
+        """Create a missing provider, and change it."""
         self.create(writer, which)
         self.stock(writer, which)
 
     def describe(self, writer, which):
-        """Give a provider attributes, which raises its generation; some are equal but for the type."""
+        """Set attributes of a provider, which raises its generation; some values differ only by type."""
 
         def change(transaction):
             known = lock_provider(transaction, PROVIDERS[which])
@@ -254,17 +254,17 @@ class World:
         self._write(writer, change)
 
     def replace(self, writer, which):
-        """Delete a provider if it is there, and make another one."""
+        """Delete a provider, and create the next one."""
         self._write(writer, write_inventories, PROVIDERS[which], {})
         self.delete(writer, which)
         self.create(writer, (which + 1) % len(PROVIDERS))
 
     def claim(self, writer, which):
-        """Claim something of a provider, in place of the consumer's other claims."""
+        """Replace the allocations of a consumer by a claim on a provider."""
         self._claim(writer, CONSUMERS[which % len(CONSUMERS)], PROVIDERS[which], 1 + which)
 
     def move(self, writer, which):
-        """Claim something of another provider."""
+        """Replace the allocations of a consumer by a claim on another provider."""
         provider = PROVIDERS[(which + writer + 1) % len(PROVIDERS)]
         self._claim(writer, CONSUMERS[which % len(CONSUMERS)], provider, 1)
 
@@ -284,59 +284,56 @@ class World:
         self._write(writer, claims.write_request, release)
 
     def claim_without_amounts(self, writer, which):
-        """Claim so much at once that the feed has no amounts."""
+        """Claim without amounts in the feed, as a claim of many classes does."""
 
-        def tell_no_amounts(transaction):
+        def drop_amounts(transaction):
             transaction.touch_providers(list(transaction.touched_providers), Part.ALLOCATIONS)
 
         consumer, provider = CONSUMERS[which % len(CONSUMERS)], PROVIDERS[which]
-        self._claim(writer, consumer, provider, 2, tell_no_amounts)
+        self._claim(writer, consumer, provider, 2, drop_amounts)
 
     def trait(self, writer, which):
-        """Make a trait, or take it away."""
+        """Create a trait, or delete an existing one."""
         name = TRAITS[which % len(TRAITS)]
-        known = name in self.load().catalogue.traits
-        self._write(writer, trait_names.delete if known else trait_names.ensure, name)
+        exists = name in self.load().catalogue.traits
+        self._write(writer, trait_names.delete if exists else trait_names.ensure, name)
 
     def _write(self, writer, operation, *args, **kwargs):
         with contextlib.suppress(TreeclaimError):
             self.stores[writer].write(operation, *args, **kwargs)
 
     def restart(self, writer, _which):
-        """End a process and start another in its place."""
+        """Replace a process by a new process."""
         self.stores[writer].close()
         self.stores[writer] = self._open(writer)
 
     def prune_everything(self, writer, _which):
-        """Prune with nothing kept."""
+        """Prune all rows that may be pruned."""
         self.stores[writer].housekeeper.prune(EVERYTHING)
 
     def prune_old(self, writer, _which):
-        """Prune changes from before the last passing of time, or nothing without one."""
+        """Prune the changes before the last `age`; without one, prune nothing."""
         long_ago = AN_HOUR if self.aged_at is None else utc_now() - self.aged_at
         self.stores[writer].housekeeper.prune(long_ago)
 
     def age(self, _writer, _which):
-        """Let so much time pass that all feed rows are old.
-
-        No row is changed, because the time of a row is also part of its content.
-        """
+        """Let all present feed rows count as old, without changing their times, which are part of their contents."""
         self.aged_at = utc_now()
 
     def backup(self, _writer, _which):
         self.backups.append(self.copy())
 
     def restore(self, _writer, which):
-        """Go back to a backup while all processes go on: also what losing commits looks like."""
+        """Restore a backup while all processes continue, which also loses commits."""
         self.put(self.backups[-1 - which % len(self.backups)])
 
-    def make_anew(self, _writer, _which):
-        """Drop the database and make another one."""
+    def recreate(self, _writer, _which):
+        """Replace the database by a new one."""
         new_shards = [new_shard(number) for number in range(SHARDS)]
         self.put(self.backups[0] | {feed_shards.name: new_shards})
 
     def reset_feed(self, writer, which):
-        """Change a provider by hand, and then reset the feed."""
+        """Change providers outside of the feed, and then reset the feed."""
         with self._engine.begin() as connection:
             connection.exec_driver_sql(
                 f"UPDATE resource_providers SET generation = {7 + writer} WHERE id > {which}"
@@ -353,21 +350,21 @@ class World:
             for table in tables():
                 if state[table.name]:
                     connection.execute(sa.insert(table), state[table.name])
-        # Settings of a session end with its connection.
+        # The setting of the session ends with its connection.
         self._engine.dispose()
 
     def copy(self):
-        """All rows by the name of their table."""
+        """Return all rows by table."""
         with self._engine.connect() as connection:
             return {
                 table.name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
                 for table in tables()
             }
 
-    # -- what must hold --------------------------------------------------------------------
+    # -- checks ----------------------------------------------------------------------------
 
     def load(self):
-        """Everything as it is now, in a Forest that has never seen anything else."""
+        """Return a new Forest with the present contents."""
         fresh = Forest()
         fresh.apply(self.onlooker.changes(None))
         return fresh
