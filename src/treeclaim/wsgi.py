@@ -75,12 +75,8 @@ def log_start(
 ) -> None:
     """Log the start of the service, and warn of too few threads (docs/operate.md, "Admission").
 
-    Args:
-        configuration: The options of the operator.
-        store: The database.
-        processes: The numbers of workers and threads as text.
-        providers: The number of loaded providers; None if the database did not answer.
-        seconds: The duration of loading them.
+    `processes` are the numbers of workers and threads as text; `providers` is the number of loaded providers, or None
+    if the database did not answer.
     """
     loaded = "providers not loaded: the database does not answer"
     if providers is not None:

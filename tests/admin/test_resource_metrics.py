@@ -21,6 +21,7 @@ from tests.servers import (
     service_environment,
 )
 from tests.service import HEADERS, client_of, services_on
+from treeclaim.admin import capacity
 from treeclaim.admin.capacity import Meter
 from treeclaim.admin.collectors import FunctionCollector, collect_resources
 
@@ -134,12 +135,12 @@ def test_flavor_with_unknown_names_does_not_affect_others(tmp_path):
 
 
 @contextmanager
-def collected(folder, *bodies, aggregates=(), **how):
-    """A meter of a world of some batches, in this process; yields it, a client, and its samples."""
+def collected(folder, *bodies, aggregates=()):
+    """Create providers by batches; yield a meter in this process, a client, and a function that reads the samples."""
     with services_on(folder) as (services, application), client_of(application, **EXTENDED) as api:
         for body in bodies:
             assert api.post("/treeclaim/providers", json=body).status_code == 200
-        meter = Meter(services.store, aggregates, {}, None, **how)
+        meter = Meter(services.store, aggregates, {}, None)
         registry = CollectorRegistry()
         registry.register(FunctionCollector(partial(collect_resources, meter)))
         yield meter, api, lambda: samples(generate_latest(registry).decode())
@@ -176,8 +177,9 @@ def test_held_amounts_are_part_of_used_amounts(tmp_path):
         assert result['treeclaim_resource_used{resource_class="VCPU"}'] == 3
 
 
-def test_old_values_are_not_shown(tmp_path):
-    with collected(tmp_path, WORLD, oldest_seconds=0.5) as (meter, _, read):
+def test_old_values_are_not_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(capacity, "_OLDEST_SECONDS", 0.5)
+    with collected(tmp_path, WORLD) as (meter, _, read):
         assert read() == {}
         meter.measure()
         assert 'treeclaim_resource_used{resource_class="VCPU"}' in read()

@@ -35,15 +35,7 @@ def make_admin_application(
     expiries: Sequence[Expiry] = (),
     keystone: "KeystoneState | None" = None,
 ) -> falcon.App:  # type: ignore[type-arg]
-    """Return the WSGI application of the admin listener.
-
-    Args:
-        store: The database.
-        collectors: Functions that measure at each scrape.
-        census: Returns the workers; None if they are unknown.
-        expiries: The expiries of certificates.
-        keystone: The state of token validation; None without Keystone.
-    """
+    """Return the WSGI application; `census` is None if the workers are unknown, `keystone` without Keystone."""
     registry = CollectorRegistry()
     if metrics.slots is not None:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -52,13 +52,9 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The results of a round.
+    """The results of a round, at a time of the monotonic clock.
 
-    Attributes:
-        at: Time of the measurement, of the monotonic clock.
-        cloud: Sums over all providers.
-        aggregates: Sums over each aggregate with inventories, by UUID.
-        fits: Fits of the counted flavors, by name.
+    These are sums over all providers, sums by UUID of aggregates with inventories, and fits by name of flavors.
     """
 
     at: float
@@ -76,18 +72,13 @@ class Meter:
         aggregates: Sequence[str],
         flavors: Mapping[str, CandidateRequest],
         most_bytes: int | None,
-        oldest_seconds: float = _OLDEST_SECONDS,
     ) -> None:
-        """Prepare to measure these aggregates, by UUID, and flavors, by name.
-
-        Counting a flavor may use `most_bytes` of memory. Values older than `oldest_seconds` are not shown.
-        """
+        """Prepare to measure these aggregates, by UUID, and flavors, by name, with `most_bytes` of memory for each."""
         self._store = store
         self._follower = Follower(store, is_worker=False)
         self._aggregates = aggregates
         self._flavors = flavors
         self._most_bytes = most_bytes
-        self._oldest_seconds = oldest_seconds
         self._latest: Measurement | None = None
         self._version = -1
 
@@ -98,7 +89,7 @@ class Meter:
     def latest(self) -> Measurement | None:
         """Return the last measurement; None if it is missing or too old."""
         latest = self._latest
-        if latest is None or time.monotonic() - latest.at > self._oldest_seconds:
+        if latest is None or time.monotonic() - latest.at > _OLDEST_SECONDS:
             return None
         return latest
 

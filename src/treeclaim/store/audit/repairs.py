@@ -61,15 +61,10 @@ def repair(
     until: float,
     dry_run: bool = False,
 ) -> RepairOutcome:
-    """Repair one finding of a `REPAIRABLE` kind in one transaction.
+    """Repair a finding of a `REPAIRABLE` kind in one transaction; `item` is the finding, as in the audit's response.
 
-    Args:
-        store: The database.
-        kind: The kind of the finding.
-        item: The finding, as in the audit's response.
-        owner: Project and user of the records that the repair creates.
-        until: Time of the monotonic clock after which no statement begins.
-        dry_run: Roll the repair back, and return only its outcome.
+    Created records get the project and user of `owner`. No statement begins after `until`, of the monotonic clock.
+    A `dry_run` is rolled back.
 
     Raises:
         StoreUnavailableError: as `Store.write`.

@@ -47,12 +47,7 @@ _FUNCTIONS = (
 
 
 class CompiledStatement:
-    """A statement that caches its translations; thread-safe.
-
-    Args:
-        sql: Portable SQL; None for an INSERT of the bound values.
-        table: The table of such an INSERT.
-    """
+    """Portable SQL, or an INSERT of the bound values into a table; caches its translations; thread-safe."""
 
     def __init__(self, sql: str | None, table: sa.Table | None = None) -> None:
         self._sql = sql

@@ -101,12 +101,7 @@ def open_autocommit(engine: Engine) -> Any:
 
 
 def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
-    """Connect to the database, and retry (options `max_retries` and `retry_interval`).
-
-    Args:
-        engine: The engine.
-        attempts: Attempts after the first; -1 for no limit.
-        pause: Seconds between two attempts.
+    """Connect to the database, and retry after a pause in seconds, at most `attempts` times; -1 for no limit.
 
     Raises:
         StoreUnavailableError: if every attempt failed. A failure of SQLite, and a refusal of the user,

@@ -198,12 +198,7 @@ class Outages:
         self._outage: tuple[str, float] | None = None
 
     def record_failure(self, text: str, cause: str) -> None:
-        """Count a failure; log it unless another one with this text was logged lately.
-
-        Args:
-            text: The value of a `Failure`, or another fixed text.
-            cause: Text of the driver.
-        """
+        """Count a failure; log it with the driver's text unless a failure with this fixed text was logged lately."""
         now = monotonic()
         with self._lock:
             self._failures[text] += 1

@@ -22,7 +22,7 @@ UNUSED_NAME = f"nothing-{uuid.uuid4()}"
 _QUERIES = ("SELECT", "(SELECT", "WITH", "DELETE")
 _SURROGATES = r"\ud800-\udfff"
 _MISSING = {"postgresql": r"\x00", "mysql": r"\U00010000-\U0010ffff"}
-"""Further characters that some tables cannot store, by dialect."""
+"""Further characters that some tables cannot compare, by dialect."""
 
 
 def replace_incomparable_text(engine: Engine) -> None:

@@ -52,12 +52,8 @@ def select_news(transaction: ReadTransaction, news: News, roots: Mapping[str, st
     """Return the news about the trees of watched providers.
 
     If a watched provider may have moved, the result has all providers of its former and its present tree,
-    because these left or entered the watched trees.
-
-    Args:
-        transaction: The snapshot in which the news was read.
-        news: All news.
-        roots: The result of `load_roots` for the watched providers.
+    because these left or entered the watched trees. `roots` is the result of `load_roots` for the watched providers,
+    in the snapshot of the news.
     """
     moved = [
         change

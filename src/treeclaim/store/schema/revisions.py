@@ -189,11 +189,7 @@ def _create_own_tables(connection: Connection) -> None:
 
 @contextmanager
 def _schema_lock(connection: Connection) -> Iterator[None]:
-    """Admit one process at a time.
-
-    Raises:
-        StoreUnavailableError: if the lock is not free in time.
-    """
+    """Admit one process at a time; raise `StoreUnavailableError` if the lock is not free in time."""
     system = get_system(connection)
     try:
         is_acquired = system.acquire_schema_lock(connection, _LOCK_WAIT)
