@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.budgets import traced_memory
-from tests.server.fronts import HELLO, receive, running
+from tests.server.fronts import HELLO, receive, request_of, running
 from tests.servers import eventually
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.server.bounds import (
@@ -189,9 +189,9 @@ def sent(stack, server, data, received=None):
     client = stack.enter_context(server.connect(received))
     client.setblocking(False)
     with contextlib.suppress(BlockingIOError):
-        left = memoryview(data)
-        while left:
-            left = left[client.send(left) :]
+        unsent = memoryview(data)
+        while unsent:
+            unsent = unsent[client.send(unsent) :]
     client.settimeout(60)
     return client
 
@@ -236,6 +236,26 @@ def test_connections_together_stay_within_the_memory_budget():
                 clients.close()
                 eventually(lambda budget=budget: budget.total == 0, f"all is released: {kind}")
                 eventually(lambda most=objects: measure()[0] < most, f"it is free: {kind}")
+
+
+def test_oldest_unread_answers_are_dropped_beyond_the_memory_budget():
+    size, answered = 16 * MEGABYTE, []
+
+    def application(environment, start_response):
+        start_response("200 OK", [("Content-Length", str(size))])
+        answered.append(environment["QUERY_STRING"])
+        return [b"z" * size]
+
+    with running(application) as server, ExitStack() as clients:
+        budget = server.front.table
+        # The kernel accepts at most 4 MiB of each answer.
+        budget.most_bytes = 20 * MEGABYTE
+        for number in range(3):
+            newest = sent(clients, server, request_of("GET", f"/?{number}"), 4_096)
+            eventually(lambda number=number: answered[number:], "it is answered")
+            eventually(lambda: len(budget) == 1, "the oldest answer is dropped")
+        assert budget.total <= budget.most_bytes
+        assert len(receive(newest).body) == size
 
 
 def whole(stack, server, data):
