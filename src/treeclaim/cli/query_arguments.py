@@ -59,7 +59,7 @@ def build_query(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> C
     _refuse_repeated_amounts([name for name, _ in parameters])
     flavor_parameters: Sequence[tuple[str, str]] = ()
     if options.server_flavor is not None:
-        name = options.translate_flavor
+        name = options.server_flavor
         query = build_flavor_query(find_nova().flavor(name), f"flavor {name} cannot be read")
         flavor_parameters = query.parameters
     elif options.flavor_file is not None:
