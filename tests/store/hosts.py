@@ -9,7 +9,11 @@ from treeclaim.model.parts import INVENTORIES
 from treeclaim.model.provider import Inventory
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.entries import write_part
-from treeclaim.store.operations.providers.part_writer import Classes, Raises, WriteRules
+from treeclaim.store.operations.providers.part_writer import (
+    GenerationRule,
+    InventoryScope,
+    WriteRules,
+)
 
 
 def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
@@ -22,9 +26,11 @@ def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
     return uuid
 
 
-def write_inventories(transaction, provider, inventories, generation=None, *, classes=Classes.ALL):
+def write_inventories(
+    transaction, provider, inventories, generation=None, *, scope=InventoryScope.ALL
+):
     """Write inventories of a provider as the API does."""
-    rules = WriteRules(Raises.ALWAYS, classes=classes, rewrites_equal=True)
+    rules = WriteRules(GenerationRule.ALWAYS, scope=scope, rewrites_equal=True)
     write_part(transaction, provider, INVENTORIES, inventories, generation, rules=rules)
 
 

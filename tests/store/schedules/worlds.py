@@ -27,7 +27,11 @@ from treeclaim.store.operations.catalogue import resource_classes, standard_name
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.operations.providers.entries import apply, write_part
-from treeclaim.store.operations.providers.part_writer import Classes, Raises, WriteRules
+from treeclaim.store.operations.providers.part_writer import (
+    GenerationRule,
+    InventoryScope,
+    WriteRules,
+)
 from treeclaim.store.takeover import data_migrations
 
 UNCHECKED = Omission.OMITTED
@@ -107,19 +111,19 @@ def set_stock(provider, **totals):
     return put_stock(provider, stock(**totals))
 
 
-def change_stock(provider, classes, inventories, generation=None):
+def change_stock(provider, scope, inventories, generation=None):
     """POST, PUT or DELETE of an inventory of a class that must be missing or present."""
-    return write(write_inventories, provider, inventories, generation, classes=classes)
+    return write(write_inventories, provider, inventories, generation, scope=scope)
 
 
 def add_stock(provider, resource_class):
     """POST of an inventory."""
-    return change_stock(provider, Classes.MISSING, {resource_class: Inventory(8)})
+    return change_stock(provider, InventoryScope.MISSING, {resource_class: Inventory(8)})
 
 
 def delete_stock(provider, resource_class):
     """DELETE of an inventory."""
-    return change_stock(provider, Classes.PRESENT, {resource_class: None})
+    return change_stock(provider, InventoryScope.PRESENT, {resource_class: None})
 
 
 def release(consumer):
@@ -312,7 +316,7 @@ def classes_world(*, stocked):
             "swap-class": tuple(swap),
             "add-inventory": add_stock(HOST, GOLD),
             "replace-inventories": set_stock(HOST, **{GOLD: 4}),
-            "replace-inventory": change_stock(HOST, Classes.PRESENT, gold, GENERATION),
+            "replace-inventory": change_stock(HOST, InventoryScope.PRESENT, gold, GENERATION),
             "delete-inventory": delete_stock(HOST, GOLD),
             "claim": put(claim(NEW, None, GOLD, host=2)),
             "claim-silver": put(claim(NEW, None, SILVER, host=2)),
@@ -346,7 +350,7 @@ def parts_world():
         write(write_part, name, ATTRIBUTES, values, GENERATION)
         for name, values in described.items()
     )
-    rules, early_rules = WriteRules(Raises.ALWAYS), WriteRules(Raises.NEVER)
+    rules, early_rules = WriteRules(GenerationRule.ALWAYS), WriteRules(GenerationRule.NEVER)
     world.add(
         {
             "join": write(write_part, HOST, AGGREGATES, ["rack", "row"], GENERATION, rules=rules),

@@ -21,7 +21,7 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
 from treeclaim.store.operations.providers.entries import write_part
-from treeclaim.store.operations.providers.part_writer import Raises, WriteRules
+from treeclaim.store.operations.providers.part_writer import GenerationRule, WriteRules
 
 AGGREGATES: Shape = {"aggregates": [str], "resource_provider_generation": int}
 _KIND = "names"
@@ -89,7 +89,7 @@ def replace_aggregates(call: Call) -> Answer:
         parts.AGGREGATES,
         aggregates,
         expected_generation,
-        rules=WriteRules(Raises.ALWAYS if has_generation else Raises.NEVER),
+        rules=WriteRules(GenerationRule.ALWAYS if has_generation else GenerationRule.NEVER),
     )
     return _make_document(call, aggregates, written.generation)
 

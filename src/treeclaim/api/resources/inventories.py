@@ -43,7 +43,11 @@ from treeclaim.model.provider import (
     Inventory,
 )
 from treeclaim.store.operations.providers.entries import write_part
-from treeclaim.store.operations.providers.part_writer import Classes, Raises, WriteRules
+from treeclaim.store.operations.providers.part_writer import (
+    GenerationRule,
+    InventoryScope,
+    WriteRules,
+)
 from treeclaim.store.reading.inventories import consumed_by
 
 
@@ -243,7 +247,7 @@ def add_inventory(call: Call) -> Reply:
     provider_uuid = call.arguments["uuid"]
     body = read_provider_body(call)
     inventory, resource_class = read_inventory(body), body["resource_class"]
-    generation = _write(call, {resource_class: inventory}, Classes.MISSING)
+    generation = _write(call, {resource_class: inventory}, InventoryScope.MISSING)
     return Reply(
         body=_make_document(call, inventory, inventory.consumes or ()) | {_GENERATION: generation},
         location=f"{make_provider_path(provider_uuid)}/inventories/{resource_class}",
@@ -271,7 +275,7 @@ def replace_inventories(call: Call) -> Answer:
     body = read_provider_body(call)
     items = call.deadline.each(body["inventories"].items())
     inventories = {name: read_inventory(inventory) for name, inventory in items}
-    generation = _write(call, inventories, Classes.ALL, int(body[_GENERATION]))
+    generation = _write(call, inventories, InventoryScope.ALL, int(body[_GENERATION]))
     return {_GENERATION: generation, "inventories": _make_written_documents(call, inventories)}
 
 
@@ -283,7 +287,7 @@ def replace_inventories(call: Call) -> Answer:
 )
 def delete_inventories(call: Call) -> None:
     """Delete all inventories of a resource provider (section 5)."""
-    _write(call, {}, Classes.ALL)
+    _write(call, {}, InventoryScope.ALL)
 
 
 @operation(
@@ -327,7 +331,7 @@ def replace_inventory(call: Call) -> Answer:
     resource_class = call.arguments["resource_class"]
     body = read_provider_body(call)
     inventories = {resource_class: read_inventory(body)}
-    generation = _write(call, inventories, Classes.PRESENT, int(body[_GENERATION]))
+    generation = _write(call, inventories, InventoryScope.PRESENT, int(body[_GENERATION]))
     return _make_written_documents(call, inventories)[resource_class] | {_GENERATION: generation}
 
 
@@ -349,18 +353,18 @@ def replace_inventory(call: Call) -> Answer:
 )
 def delete_inventory(call: Call) -> None:
     """Delete one inventory of a resource provider (section 8)."""
-    _write(call, {call.arguments["resource_class"]: None}, Classes.PRESENT)
+    _write(call, {call.arguments["resource_class"]: None}, InventoryScope.PRESENT)
 
 
 def _write(
     call: Call,
     inventories: Mapping[str, Inventory | None],
-    classes: Classes,
+    scope: InventoryScope,
     generation: int | None = None,
 ) -> int:
     """Write the inventories of a provider, or delete those that are None; return the provider's generation."""
     least_capacity = 0 if call.has(Feature.ZERO_CAPACITY) else 1
-    rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
+    rules = WriteRules(GenerationRule.ALWAYS, least_capacity, scope, rewrites_equal=True)
     written = call.services.store.write(
         write_part, call.arguments["uuid"], INVENTORIES, inventories, generation, rules=rules
     )

@@ -30,7 +30,7 @@ from treeclaim.store.operations.locks.consumed import Entries, load_consumption
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.part_writer import (
     AT_ONCE,
-    Classes,
+    InventoryScope,
     PartWriter,
     Target,
     WriteRules,
@@ -120,7 +120,7 @@ class InventoryWriter(PartWriter):
         """Add a problem for each deletion of a used inventory, and each consumption of an unknown one.
 
         Raises:
-            InventoryExistsError, InventoryNotFoundError: as `WriteRules.classes` requires.
+            InventoryExistsError, InventoryNotFoundError: as `WriteRules.scope` requires.
         """
         self.plan()
         self.judge_deletions(problems)
@@ -140,7 +140,7 @@ class InventoryWriter(PartWriter):
         provider_id, now = target.row.id, self._transaction.now
         named = self._class_names(target, before)
         after = {class_id: new for class_id, new in named.items() if new is not None}
-        concerned = before if self._rules.classes is Classes.ALL else named
+        concerned = before if self._rules.scope is InventoryScope.ALL else named
         if deleted := concerned.keys() - after.keys():
             self._deleted[provider_id] = deleted
         equal = []
@@ -164,14 +164,14 @@ class InventoryWriter(PartWriter):
 
     def _class_names(self, target: Target, before: Stored) -> Mapping[int, Inventory | None]:
         """Return the inventories of an entry by class id; raise as `judge`."""
-        classes, named = self._rules.classes, {}
+        scope, named = self._rules.scope, {}
         for name, inventory in self._value(target).items():
             if name in self._class_ids:
                 class_id = self._class_ids[name]
                 named[class_id] = inventory
-                if classes is Classes.MISSING and class_id in before:
+                if scope is InventoryScope.MISSING and class_id in before:
                     raise InventoryExistsError(target.uuid, name)
-                if classes is Classes.PRESENT and class_id not in before:
+                if scope is InventoryScope.PRESENT and class_id not in before:
                     raise InventoryNotFoundError(target.uuid, name)
         return named
 

@@ -51,7 +51,7 @@ between statements."""
 _FEED_PARTS = {part.name: int(part.news_part) for part in parts.PARTS}
 
 
-class Raises(Enum):
+class GenerationRule(Enum):
     """Rule by which a write increases the generation of a provider."""
 
     IF_CHANGED = "if changed"
@@ -59,7 +59,7 @@ class Raises(Enum):
     NEVER = "never"
 
 
-class Classes(Enum):
+class InventoryScope(Enum):
     """The inventories of a provider that a write concerns."""
 
     ALL = "all"
@@ -75,17 +75,17 @@ class WriteRules:
     """Rules by which a URL of one provider differs from a batch (contract page 99, section 8).
 
     Attributes:
-        raises: Rule by which the generation rises.
+        generation: Rule by which the generation rises.
         least_capacity: Least capacity of an inventory; None for any.
-        classes: The concerned inventories.
+        scope: The concerned inventories.
         rewrites_equal: Whether an equal inventory, name or parent gets a new `updated_at`.
         may_reparent: Whether the parent of a provider with a parent may change.
         is_batch: Whether all problems are reported together, instead of the first one.
     """
 
-    raises: Raises = Raises.IF_CHANGED
+    generation: GenerationRule = GenerationRule.IF_CHANGED
     least_capacity: int | None = 0
-    classes: Classes = Classes.ALL
+    scope: InventoryScope = InventoryScope.ALL
     rewrites_equal: bool = False
     may_reparent: bool = True
     is_batch: bool = False
@@ -320,12 +320,16 @@ def raise_changed(
     """
     raised = []
     for target in every_target:
-        names = target.changed if rules.raises is Raises.IF_CHANGED else target.entry.values
+        names = (
+            target.changed
+            if rules.generation is GenerationRule.IF_CHANGED
+            else target.entry.values
+        )
         parts = 0
         for name in names:
             parts |= _FEED_PARTS.get(name, 0)
         if parts:
             transaction.touch_providers([target.row.id], Part(parts))
             raised.append(target.row)
-    if rules.raises is not Raises.NEVER:
+    if rules.generation is not GenerationRule.NEVER:
         raise_generations(transaction, raised, {provider.id: 1 for provider in raised})
