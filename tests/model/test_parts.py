@@ -11,7 +11,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.parts import CONDITIONS, EVERYTHING, PARTS, Part
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.operations.providers.entries import WRITERS
-from treeclaim.store.reading.providers.some_providers import PARTS as LOADED
+from treeclaim.store.reading.providers.records import PARTS as LOADED
 
 NAMES = [part.name for part in PARTS]
 

@@ -27,7 +27,7 @@ from treeclaim.store.feed.shards import (
     make_shards,
 )
 from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
-from treeclaim.store.reading.providers.some_providers import LOAD, make_records
+from treeclaim.store.reading.providers.records import LOAD, make_records
 from treeclaim.store.schema.tables import SHARDS
 
 _SHARD = "shard"

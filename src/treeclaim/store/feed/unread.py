@@ -18,7 +18,7 @@ from treeclaim.store.feed.shards import (
     make_chains,
     make_cursor,
 )
-from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
+from treeclaim.store.reading.providers.records import load_catalogue, load_providers
 
 _ROWS = f"SELECT {', '.join(FeedRow._fields)} FROM treeclaim_feed"
 _COUNT_PROVIDERS = "SELECT COUNT(*) FROM resource_providers"
@@ -40,7 +40,7 @@ def load_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes
     delta = None if cursor is None else _load_delta(transaction, cursor, shards)
     if delta is None or _is_load_cheaper(transaction, len(delta.provider_ids), _LOAD_SHARE):
         return _load_everything(transaction, shards)
-    records = some_providers(transaction, delta.provider_ids)
+    records = load_providers(transaction, delta.provider_ids)
     catalogue = load_catalogue(transaction) if delta.catalogue else None
     return delta.to_changes(make_cursor(shards), records, catalogue)
 

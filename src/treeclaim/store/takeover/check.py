@@ -13,7 +13,7 @@ from treeclaim.store.database.failures import describe_cause
 from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
-from treeclaim.store.reading.providers.some_providers import load_catalogue
+from treeclaim.store.reading.providers.records import load_catalogue
 from treeclaim.store.reading.providers.whole import load_whole_inventory
 from treeclaim.store.schema.revisions import (
     Columns,

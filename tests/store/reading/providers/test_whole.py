@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.store.reading.providers import whole
-from treeclaim.store.reading.providers.some_providers import some_providers
+from treeclaim.store.reading.providers.records import load_providers
 from treeclaim.store.schema import tables
 
 NAMES = ['quote " and \\', "new\nline", "comma, [brackets]", "umlaut ä€", "a\x1fb", "'", "null"]
@@ -181,7 +181,7 @@ def test_providers_read_as_arrays_equal_those_read_singly(store, seed):
     changes = store.changes(None)
     at_once, one_by_one = Forest(), Forest()
     at_once.apply(changes)
-    records = store.read(some_providers, ids)
+    records = store.read(load_providers, ids)
     one_by_one.apply(
         Changes(
             changes.cursor,

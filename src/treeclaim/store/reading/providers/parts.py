@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of providers that a Forest loads: a query for each, and the conversion of its values.
 
-`some_providers.py` makes records of them, `whole.py` arrays. The value of an attribute is JSON of ASCII
+`records.py` makes records of them, `whole.py` arrays. The value of an attribute is JSON of ASCII
 characters, which every database stores as text. Texts also keep 1, true and "1" apart, which are equal
 in Python or in some collations.
 """

@@ -54,7 +54,7 @@ def _entry(row: Any) -> CatalogueEntry:
     return CatalogueEntry(row.id, row.name, None if written_at is None else seconds(written_at))
 
 
-def some_providers(
+def load_providers(
     transaction: ReadTransaction, provider_ids: Collection[int]
 ) -> list[ProviderRecord]:
     """Load the existing providers with these ids."""
