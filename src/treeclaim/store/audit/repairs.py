@@ -21,7 +21,7 @@ from treeclaim.store.operations.allocations import claims, consumers, holds
 from treeclaim.store.operations.allocations.lookup import load_current_allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.provider_rows import lock_providers
-from treeclaim.store.operations.providers.placing import set_root
+from treeclaim.store.operations.providers.tree_writer import set_root
 from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.store import Store
 

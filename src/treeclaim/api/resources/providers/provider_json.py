@@ -18,7 +18,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.provider import Provider
-from treeclaim.store.operations.providers.placing import find_provider
+from treeclaim.store.operations.providers.tree_writer import find_provider
 
 _LINKS = (
     (None, "inventories"),

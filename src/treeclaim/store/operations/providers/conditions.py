@@ -27,7 +27,7 @@ from treeclaim.store.operations.locks.provider_rows import (
     lock_providers,
     lock_shapes,
 )
-from treeclaim.store.operations.providers.placing import find_provider
+from treeclaim.store.operations.providers.tree_writer import find_provider
 from treeclaim.store.reading.providers.parts import read_condition
 from treeclaim.store.schema.tables import conditions
 

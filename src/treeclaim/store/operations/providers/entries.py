@@ -36,7 +36,7 @@ from treeclaim.store.operations.providers.part_writer import (
     raise_changed,
     raise_first,
 )
-from treeclaim.store.operations.providers.placing import TreeWriter
+from treeclaim.store.operations.providers.tree_writer import TreeWriter
 
 WRITERS: Sequence[type[PartWriter]] = (
     InventoryWriter,

@@ -14,7 +14,7 @@ from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.consumption import require_unconsumed
 from treeclaim.store.operations.providers.entries import write_targets
 from treeclaim.store.operations.providers.part_writer import Target, WriteRules
-from treeclaim.store.operations.providers.placing import find_uuids
+from treeclaim.store.operations.providers.tree_writer import find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations
 
 _NAMED = "SELECT id, name FROM resource_providers WHERE name = :name"
