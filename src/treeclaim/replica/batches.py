@@ -39,7 +39,10 @@ from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica
 from treeclaim.replica.turn import PATIENCE
 from treeclaim.store import Store
-from treeclaim.store.operations.allocations.requests import PLACE_LOST, PlacedMeanwhileError
+from treeclaim.store.operations.allocations.requests import (
+    STALE_PLACE_ERRORS,
+    PlacedMeanwhileError,
+)
 from treeclaim.store.reading.holders import find_holders
 from treeclaim.store.store import NotWrittenError
 from treeclaim.store.writes.groups import Groups
@@ -48,7 +51,7 @@ _LONGEST_SEARCH = 0.015
 """Seconds of CPU time after which the search of a batch stops, because it excludes all other threads from the
 Forest."""
 
-_RETRIED_ALONE = (PlacedMeanwhileError, NotWrittenError, *PLACE_LOST)
+_RETRIED_ALONE = (PlacedMeanwhileError, NotWrittenError, *STALE_PLACE_ERRORS)
 """Refusals that the path of single calls retries."""
 
 

@@ -25,7 +25,10 @@ from treeclaim.model.extension.placing import (
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
-from treeclaim.store.operations.allocations.requests import PLACE_LOST, PlacedMeanwhileError
+from treeclaim.store.operations.allocations.requests import (
+    STALE_PLACE_ERRORS,
+    PlacedMeanwhileError,
+)
 from treeclaim.store.reading.holders import StoredHolder, find_holders
 from treeclaim.store.reading.holds import find_drawable_holds
 
@@ -91,7 +94,7 @@ class Placer:
                         for placement in new
                     ]
                 )
-            except PLACE_LOST:
+            except STALE_PLACE_ERRORS:
                 continue
             except PlacedMeanwhileError:
                 # An exhausted hold exists without allocations.

@@ -62,7 +62,7 @@ class PlacedMeanwhileError(TreeclaimError):
     """A consumer of a placement has allocations already."""
 
 
-PLACE_LOST = (
+STALE_PLACE_ERRORS = (
     AllocationProviderNotFoundError,
     ResourceClassNotFoundError,
     InventoryMissingError,
