@@ -48,7 +48,7 @@ from treeclaim.store.operations.providers.part_writer import (
     InventoryScope,
     WriteRules,
 )
-from treeclaim.store.reading.inventories import consumed_by
+from treeclaim.store.reading.inventories import load_consumed_inventories
 
 
 class ConsumesBody(Body):
@@ -193,7 +193,9 @@ def _make_written_documents(
     if call.version.is_extended and any(
         inventory.consumes is None for inventory in inventories.values()
     ):
-        kept_consumption = call.services.store.read(consumed_by, call.arguments["uuid"])
+        kept_consumption = call.services.store.read(
+            load_consumed_inventories, call.arguments["uuid"]
+        )
     return {
         name: _make_document(call, inventory, kept_consumption.get(name, ()))
         if inventory.consumes is None

@@ -39,7 +39,7 @@ JOIN resource_classes consumed_class ON consumed_class.id = c.consumed_class_id
 _OF_PROVIDER = f"{CONSUMPTION_BY_NAMES} WHERE consuming.uuid = :uuid".format(further="")
 
 
-def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumption]]:
+def load_consumed_inventories(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumption]]:
     """Return the consumption of each inventory of a provider, by class, in the order of the response."""
     entries_by_class: dict[str, list[tuple[str, str, int]]] = {}
     for row in transaction.rows(_OF_PROVIDER, uuid=uuid):

@@ -39,7 +39,7 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
 from treeclaim.store.operations.locks.consumed import (
     Entries,
-    consumed_by,
+    list_consumed_providers,
     load_consumption,
     record_consumed,
 )
@@ -121,7 +121,7 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
             for uuid in locked_request.request.consumer_uuids
         )
         named = before | {allocation.provider.id for allocation in new_allocations}
-        consumed = consumed_by(locked.consumption, locked.consumption)
+        consumed = list_consumed_providers(locked.consumption, locked.consumption)
         locked.conditions.read(named | consumed)
     for locked_request in locked.accepted:
         try:
@@ -144,7 +144,7 @@ def _consumption(
     ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
     entries = load_consumption(transaction, ids)
     locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
-    if not consumed_by(entries, keys) <= locked_ids:
+    if not list_consumed_providers(entries, keys) <= locked_ids:
         raise RetryTransactionError
     return entries
 
@@ -339,7 +339,7 @@ def _record_usage(
     if locked.consumption:
         changed = set(locked.current.sum_usage(uuids))
         changed |= {allocation.key for allocation in locked.new_allocations}
-        consumed = consumed_by(locked.consumption, changed)
+        consumed = list_consumed_providers(locked.consumption, changed)
         record_consumed(transaction, consumed - used.keys())
     generations = {provider.id: provider.generation for provider in locked.providers.values()}
     for provider_id, amounts in used.items():

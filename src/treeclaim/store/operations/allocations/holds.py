@@ -30,7 +30,7 @@ from treeclaim.store.operations.allocations.lookup import (
     load_current_allocations,
 )
 from treeclaim.store.operations.locks.consumed import (
-    consumed_by,
+    list_consumed_providers,
     load_consumption,
     record_consumed,
 )
@@ -157,7 +157,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
         _rewrite(transaction, uuid, current, {})
     removed = current.sum_usage(ended)
     entries = load_consumption(transaction, {provider_id for provider_id, _ in removed})
-    record_consumed(transaction, consumed_by(entries, removed))
+    record_consumed(transaction, list_consumed_providers(entries, removed))
     consumers.delete(transaction, ended)
     delete_terms(transaction, ended)
 

@@ -27,7 +27,7 @@ from treeclaim.store.operations.allocations.lookup import (
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.consumed import (
     Entries,
-    consumed_by,
+    list_consumed_providers,
     load_consumption_by_uuid,
 )
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
@@ -306,7 +306,7 @@ def _lock_providers(
         entries = load_consumption_by_uuid(transaction, named)
         claimed = set(locked.class_ids.values())
         keys = [key for key in entries if key[1] in claimed]
-        locked.consumed_ids = consumed = consumed_by(entries, keys)
+        locked.consumed_ids = consumed = list_consumed_providers(entries, keys)
     if named or removed:
         rows = lock_providers(transaction, named, removed | consumed)
         locked.providers = {row.uuid: row for row in rows}

@@ -49,7 +49,7 @@ def _entries(rows: Iterable[tuple[int, int, int, int, int]]) -> Entries:
     return dict(entries)
 
 
-def consumed_by(entries: Entries, keys: Iterable[Key]) -> set[int]:
+def list_consumed_providers(entries: Entries, keys: Iterable[Key]) -> set[int]:
     """Return the ids of the providers that these inventories consume."""
     return {provider_id for key in keys for provider_id, _ in entries.get(key, ())}
 

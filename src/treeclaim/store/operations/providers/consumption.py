@@ -24,7 +24,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.catalogue.resource_classes import find_ids
 from treeclaim.store.operations.locks.consumed import (
     Entries,
-    consumed_by,
+    list_consumed_providers,
     load_consumption,
     load_consumption_by_uuid,
     record_consumed,
@@ -90,13 +90,13 @@ def lock_all(
     if all(inventory.consumes is None for inventory in new_inventories):
         return {row.uuid: row for row in lock(transaction, uuids, ())}
     entries = load_consumption_by_uuid(transaction, uuids)
-    before = consumed_by(entries, entries)
+    before = list_consumed_providers(entries, entries)
     after = {
         consumes.provider for inventory in new_inventories for consumes in inventory.consumes or ()
     }
     rows = {row.uuid: row for row in lock(transaction, {*uuids, *after}, before)}
     entries = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
-    if not consumed_by(entries, entries) <= before:
+    if not list_consumed_providers(entries, entries) <= before:
         raise RetryTransactionError
     # On one node, a move waits for the rows of the moved providers.
     return rows
@@ -146,7 +146,9 @@ def write(transaction: WriteTransaction, after: Entries, before: Entries) -> Non
             for (consumed, consumed_class), amount in sorted(entries.items())
         ),
     )
-    record_consumed(transaction, consumed_by(before, after) | consumed_by(after, after))
+    record_consumed(
+        transaction, list_consumed_providers(before, after) | list_consumed_providers(after, after)
+    )
 
 
 def delete_leftovers(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
