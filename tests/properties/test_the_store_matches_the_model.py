@@ -46,8 +46,8 @@ from treeclaim.store.operations.allocations.locking import ApartError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.operations.providers.entries import apply
-from treeclaim.store.reading.consumers import load_named_owners, load_shares
-from treeclaim.store.reading.holders import load_details
+from treeclaim.store.reading.consumers import find_consumer_rows, load_allocations
+from treeclaim.store.reading.holders import load_consumer_details
 
 USUAL_STEPS = 240
 
@@ -187,9 +187,9 @@ class StoreCalls(ClaimMachine):
         """Return all that is recorded of consumers, and the conditions that a reader of the feed has."""
         owners, shares, details = self.store.read(
             lambda reading: (
-                load_named_owners(reading, CONSUMERS),
-                load_shares(reading, CONSUMERS),
-                load_details(reading, CONSUMERS),
+                find_consumer_rows(reading, CONSUMERS),
+                load_allocations(reading, CONSUMERS),
+                load_consumer_details(reading, CONSUMERS),
             )
         )
         consumers = {

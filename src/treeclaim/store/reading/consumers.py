@@ -133,29 +133,29 @@ def load_consumer_page(transaction: ReadTransaction, consumer_filter: ConsumerFi
         ResourceClassNotFoundError: for the first unknown class.
     """
     _require_classes(transaction, consumer_filter.resource_class)
-    owners, next_after = load_owners(
+    owners, next_after = load_consumer_rows(
         transaction, _narrow(consumer_filter), consumer_filter.after, consumer_filter.limit
     )
     # Some collations also match other spellings.
     owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, consumer_filter)}
-    held = load_shares(transaction, list(owners_by_uuid))
+    held = load_allocations(transaction, list(owners_by_uuid))
     shown = [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held]
     return shown, next_after
 
 
-def load_named_owners(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Any]:
+def find_consumer_rows(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Any]:
     """Return the rows of `OWNED` for consumers with a record, by UUID."""
     return {row.uuid: row for row in transaction.rows_in_chunks(_OWNED_NAMED, uuids=uuids)}
 
 
-def load_shares(
+def load_allocations(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the allocations of consumers as in the response; omit consumers without allocations."""
     return _shares(transaction.rows_in_chunks(HELD, uuids=uuids))
 
 
-def load_owners(
+def load_consumer_rows(
     transaction: ReadTransaction, conditions: Conditions, after: str, limit: int
 ) -> tuple[list[Any], str | None]:
     """Return the first rows of `OWNED` that pass, after a uuid, and the last uuid if further rows exist."""

@@ -9,7 +9,7 @@ import orjson
 
 from treeclaim.model.claim import Amounts, StoredHold
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.consumers import load_named_owners, load_shares
+from treeclaim.store.reading.consumers import find_consumer_rows, load_allocations
 from treeclaim.store.reading.holds import load_draws, load_holds
 
 _REQUESTS = "SELECT consumer_uuid, request FROM treeclaim_requests WHERE consumer_uuid IN :uuids"
@@ -46,7 +46,7 @@ def find_holders(
         consumer: {
             provider: Counter[str](share["resources"]) for provider, share in shares.items()
         }
-        for consumer, shares in load_shares(transaction, uuids).items()
+        for consumer, shares in load_allocations(transaction, uuids).items()
     }
     for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
         by_provider = held.setdefault(hold, {})
@@ -54,7 +54,7 @@ def find_holders(
             by_provider.setdefault(provider, Counter()).update(drawn)
     # Some collations also match other spellings.
     holding = sorted(held.keys() & set(uuids))
-    recorded = load_named_owners(transaction, holding)
+    recorded = find_consumer_rows(transaction, holding)
     return {
         uuid: StoredHolder(held[uuid], row.project, row.user_name, row.type, int(row.generation))
         if (row := recorded.get(uuid)) is not None
@@ -72,7 +72,7 @@ class ConsumerDetails:
     requests: Mapping[str, Sequence[str]]
 
 
-def load_details(
+def load_consumer_details(
     transaction: ReadTransaction, uuids: Sequence[str], *, has_requests: bool = True
 ) -> ConsumerDetails:
     """Load holds, draws and, with `has_requests`, kept requests of consumers."""

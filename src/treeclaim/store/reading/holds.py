@@ -21,8 +21,8 @@ from treeclaim.store.reading.consumers import (
     HELD,
     Conditions,
     Page,
-    load_owners,
-    load_shares,
+    load_allocations,
+    load_consumer_rows,
 )
 
 _EXISTING = f"""
@@ -209,13 +209,13 @@ class HoldFilter:
 
 def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Page:
     """Return a page of the holds that pass all filters and have allocations or draws."""
-    owners, next_after = load_owners(
+    owners, next_after = load_consumer_rows(
         transaction, _narrow(hold_filter), hold_filter.after, hold_filter.limit
     )
     uuids = [row.uuid for row in owners]
     # Consumers with terms and another type are no holds.
     stored = load_holds(transaction, uuids)
-    shares = load_shares(transaction, uuids)
+    shares = load_allocations(transaction, uuids)
     shown = []
     for row in owners:
         hold = stored.get(row.uuid)

@@ -49,7 +49,7 @@ from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.allocations import load_provider_allocations
 from treeclaim.store.reading.consumers import load_consumer
-from treeclaim.store.reading.holders import ConsumerDetails, load_details
+from treeclaim.store.reading.holders import ConsumerDetails, load_consumer_details
 
 _RESOURCES = mapping(CLASS_NAME, {"type": "integer", "minimum": 1}, least=1)
 _MAPPINGS: Schema = {
@@ -197,7 +197,7 @@ def show_allocations(call: Call) -> Reply:
         transaction: ReadTransaction,
     ) -> tuple[tuple[dict[str, Any], float] | None, ConsumerDetails]:
         consumer = load_consumer(transaction, uuid, may_be_empty=is_extended)
-        return consumer, load_details(transaction, [uuid]) if is_extended else _NO_DETAILS
+        return consumer, load_consumer_details(transaction, [uuid]) if is_extended else _NO_DETAILS
 
     consumer, kept = call.services.store.read(read)
     body: dict[str, Any] = {"allocations": {}}

@@ -19,7 +19,7 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
-from treeclaim.store.reading.holders import ConsumerDetails, load_details
+from treeclaim.store.reading.holders import ConsumerDetails, load_consumer_details
 from treeclaim.store.reading.holds import HoldFilter, load_hold_page
 
 _CONSUMERS, _HOLDS = "consumers", "holds"
@@ -57,7 +57,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
     def read(transaction: ReadTransaction) -> tuple[Page, ConsumerDetails]:
         page = load_consumer_page(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page[0]]
-        return page, load_details(transaction, uuids, has_requests=has_requests)
+        return page, load_consumer_details(transaction, uuids, has_requests=has_requests)
 
     # Read before the snapshot, which therefore has everything up to it.
     cursor = call.services.store.cursor()
