@@ -27,7 +27,7 @@ from treeclaim.store.feed.shards import (
     make_shards,
 )
 from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
-from treeclaim.store.reading.providers.records import LOAD, make_records
+from treeclaim.store.reading.providers.records import SELECT_PARTS, make_records
 from treeclaim.store.schema.tables import SHARDS
 
 _SHARD = "shard"
@@ -47,7 +47,7 @@ FROM treeclaim_feed WHERE {UNREAD} LIMIT :most) unread
 _SHARDS = "shards"
 _SHARD_COLUMNS = {name: name for name in ("shard", "position", "token", "pruned_to")}
 _LOAD = compile_text(
-    f"{LOAD} UNION ALL {as_rows(_SHARDS, _SHARD_COLUMNS, 'FROM treeclaim_feed_shards')}"
+    f"{SELECT_PARTS} UNION ALL {as_rows(_SHARDS, _SHARD_COLUMNS, 'FROM treeclaim_feed_shards')}"
 )
 """Loads providers and all shards in one view."""
 

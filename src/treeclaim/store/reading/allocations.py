@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations on providers (contract page 70, section 6; page 99, section 1).
 
-The queries skip allocations of consumers without a row, which old databases contain.
+Queries skip allocations of consumers without a row, which old databases contain.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.store.database.transactions import ReadTransaction, seconds
 
-Shares = dict[str, dict[str, Any]]
+AllocationsByConsumer = dict[str, dict[str, Any]]
 """The allocations on a provider by consumer, as in the response."""
 
 _ON_PROVIDERS = """
@@ -34,12 +35,12 @@ WHERE resource_providers.uuid = :provider_uuid ORDER BY allocations.id
 
 def load_provider_allocations(
     transaction: ReadTransaction, provider_uuid: str
-) -> tuple[Shares, int, float | None]:
+) -> tuple[AllocationsByConsumer, int, float | None]:
     """Return the allocations on a provider.
 
     Returns:
-        The allocations by consumer, the generation of the provider, and the time of the newest
-        allocation in seconds since the epoch; None without allocations.
+        The allocations, the generation of the provider, and the time of the newest allocation (see
+        `find_newest_time`).
 
     Raises:
         ProviderNotFoundError.
@@ -52,28 +53,34 @@ def load_provider_allocations(
     rows = [
         row for row in provider_rows if row.recorded_consumer is not None and row.name is not None
     ]
-    shares: Shares = {}
+    allocations: AllocationsByConsumer = {}
     for consumer, generation, name, used, *_ in rows:
-        _add(shares, consumer, generation, name, used)
-    return shares, provider_rows[0].provider_generation or 0, newest(rows)
+        _add_allocation(allocations, consumer, generation, name, used)
+    return allocations, provider_rows[0].provider_generation or 0, find_newest_time(rows)
 
 
 def load_allocations_by_provider(
     transaction: ReadTransaction, provider_ids: Sequence[int]
-) -> dict[int, Shares]:
-    """Return the allocations on providers, by provider id."""
-    shares_by_provider: dict[int, Shares] = {}
+) -> dict[int, AllocationsByConsumer]:
+    """Return the allocations on providers, by provider id; omit providers without allocations."""
+    allocations: defaultdict[int, AllocationsByConsumer] = defaultdict(dict)
     rows = transaction.rows_in_chunks(_ON_PROVIDERS, ids=provider_ids)
     for provider_id, consumer, generation, name, used in rows:
-        _add(shares_by_provider.setdefault(provider_id, {}), consumer, generation, name, used)
-    return shares_by_provider
+        _add_allocation(allocations[provider_id], consumer, generation, name, used)
+    return dict(allocations)
 
 
-def _add(shares: Shares, consumer: str, generation: int | None, name: str, used: int) -> None:
-    new_share = {"resources": {}, "consumer_generation": generation or 0}
-    shares.setdefault(consumer, new_share)["resources"][name] = used
+def _add_allocation(
+    allocations: AllocationsByConsumer,
+    consumer: str,
+    generation: int | None,
+    name: str,
+    used: int,
+) -> None:
+    empty = {"resources": {}, "consumer_generation": generation or 0}
+    allocations.setdefault(consumer, empty)["resources"][name] = used
 
 
-def newest(rows: Iterable[Any]) -> float | None:
-    """Return the newest time of rows in seconds since the epoch; None for no rows."""
+def find_newest_time(rows: Iterable[Any]) -> float | None:
+    """Return the time of the newest row in seconds since the epoch; None without rows."""
     return max((seconds(row.updated_at, row.created_at) for row in rows), default=None)

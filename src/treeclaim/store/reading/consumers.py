@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers with their owners and allocations (contract page 70, section 2; page 99, section 2).
 
-The queries skip consumers without a row, which old databases contain.
+Queries skip consumers without a row, which old databases contain.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.transactions import ReadTransaction, seconds
-from treeclaim.store.reading.allocations import newest
+from treeclaim.store.reading.allocations import find_newest_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,13 @@ class ConsumerFilter:
     A single allocation of the consumer must pass all filters of providers and classes.
 
     Attributes:
-        provider: UUIDs of providers.
-        in_tree: UUIDs of providers, in whose trees the provider must be.
+        in_tree: UUIDs of providers; the provider must be in the tree of one of them.
         member_of: Conditions on the aggregates of the provider itself.
-        resource_class: Names of resource classes.
         consumer: UUIDs with dashes.
-        project_id, user_id: Owners.
         consumer_type: Name, or `UNKNOWN_TYPE`.
         created_since: The earliest creation of the record, naive UTC.
         after: UUID after which the page begins; empty for the first page.
-        limit: Most consumers.
+        limit: Maximum length of the page.
     """
 
     provider: Sequence[str]
@@ -49,19 +46,18 @@ class ConsumerFilter:
 
 
 Page = tuple[list[dict[str, Any]], str | None]
-"""Consumers as in the response, in order of uuid, and the uuid after which the next page begins; None for the
-last page."""
+"""Consumers as in the response, in order of UUID, and the `after` of the next page; None for the last page."""
 
-OWNED = """
+CONSUMER_ROWS = """
 SELECT consumers.uuid, consumers.generation, projects.external_id AS project,
     users.external_id AS user_name, consumer_types.name AS type
 FROM consumers JOIN projects ON projects.id = consumers.project_id
 JOIN users ON users.id = consumers.user_id
 LEFT JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 """
-"""Consumers with a record, and their owners."""
+"""Selects consumers with a record, and their owners."""
 
-_OWNED_NAMED = f"{OWNED} WHERE consumers.uuid IN :uuids"
+_NAMED_ROWS = f"{CONSUMER_ROWS} WHERE consumers.uuid IN :uuids"
 _CLASSES = "SELECT name FROM resource_classes WHERE name IN :names"
 _ROOT = "COALESCE(root_provider_id, id)"
 _IN_TREES = f"""
@@ -74,37 +70,39 @@ JOIN placement_aggregates ON placement_aggregates.id = aggregate_id WHERE uuid I
 """
 
 
-class Conditions:
-    """SQL conditions that rows must fulfil together, and the values of their parameters."""
+class WhereClause:
+    """A conjunction of SQL conditions, with the values of their parameters."""
 
     def __init__(self) -> None:
         self.sql = "1 = 1"
         self.values: dict[str, Any] = {}
 
     def add(self, sql: str, **values: Any) -> None:
-        """Add a condition, unless one of its values is None or an empty list, which means any."""
+        """Add a condition; skip it if a value is None or an empty list, which means any."""
         if all(value is not None and value != [] for value in values.values()):
             self.sql = f"{self.sql} AND {sql}"
             self.values |= values
 
     def add_providers(self, column: str, provider: Sequence[str], in_tree: Sequence[str]) -> None:
-        """Add the conditions on the provider of an allocation; see `ConsumerFilter`."""
+        """Add the conditions on the provider of an allocation, as in `ConsumerFilter`."""
         named = f"{column} IN (SELECT id FROM resource_providers WHERE uuid IN :provider)"
         self.add(named, provider=list(provider))
         self.add(f"{column} IN ({_IN_TREES})", in_tree=list(in_tree))
 
 
-_HELD = """
+_ALLOCATIONS = """
 SELECT allocations.consumer_id, resource_providers.uuid, resource_providers.generation,
     resource_classes.name, allocations.used{further}
 FROM allocations JOIN resource_providers ON resource_providers.id = resource_provider_id
 JOIN resource_classes ON resource_classes.id = resource_class_id
 WHERE allocations.consumer_id IN :uuids ORDER BY allocations.id
 """
-HELD = _HELD.format(further="")
-"""The allocations of the consumers in the list `uuids`."""
+ALLOCATIONS_OF_CONSUMERS = _ALLOCATIONS.format(further="")
+"""Selects the allocations of the consumers `uuids`."""
 
-_HELD_WITH_TIMES = _HELD.format(further=", allocations.created_at, allocations.updated_at")
+_ALLOCATIONS_WITH_TIMES = _ALLOCATIONS.format(
+    further=", allocations.created_at, allocations.updated_at"
+)
 
 
 def load_consumer(
@@ -112,16 +110,16 @@ def load_consumer(
 ) -> tuple[dict[str, Any], float] | None:
     """Return a consumer as in the response, and the time of its newest allocation in seconds since the epoch.
 
-    Returns None if the consumer does not exist or has no allocations. With `may_be_empty`, it also returns a
-    consumer without allocations: a hold may have only a record (page 100, section 1).
+    Returns None for a consumer without a record, and for one without allocations unless it `may_be_empty`: a
+    hold may have only a record (page 100, section 1).
     """
-    owners = transaction.rows(_OWNED_NAMED, uuids=[uuid])
-    rows = transaction.rows(_HELD_WITH_TIMES, uuids=[uuid])
-    if not owners or owners[0].uuid != uuid or not (rows or may_be_empty):
+    consumer = find_consumer_rows(transaction, [uuid]).get(uuid)
+    rows = transaction.rows(_ALLOCATIONS_WITH_TIMES, uuids=[uuid])
+    if consumer is None or not (rows or may_be_empty):
         return None
-    shares = _shares(row[:-2] for row in rows).get(uuid, {})
-    modified_at = newest(rows)
-    return _shown(owners[0], shares), (
+    allocations = _group_by_consumer(row[:-2] for row in rows).get(uuid, {})
+    modified_at = find_newest_time(rows)
+    return _make_document(consumer, allocations), (
         seconds(transaction.now) if modified_at is None else modified_at
     )
 
@@ -133,35 +131,39 @@ def load_consumer_page(transaction: ReadTransaction, consumer_filter: ConsumerFi
         ResourceClassNotFoundError: for the first unknown class.
     """
     _require_classes(transaction, consumer_filter.resource_class)
-    owners, next_after = load_consumer_rows(
-        transaction, _narrow(consumer_filter), consumer_filter.after, consumer_filter.limit
+    rows, next_after = load_consumer_rows(
+        transaction, _make_clause(consumer_filter), consumer_filter.after, consumer_filter.limit
     )
     # Some collations also match other spellings.
-    owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, consumer_filter)}
-    held = load_allocations(transaction, list(owners_by_uuid))
-    shown = [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held]
-    return shown, next_after
+    consumers = {row.uuid: row for row in rows if _is_exact(row, consumer_filter)}
+    allocations = load_allocations(transaction, list(consumers))
+    documents = [
+        _make_document(row, allocations[uuid])
+        for uuid, row in consumers.items()
+        if uuid in allocations
+    ]
+    return documents, next_after
 
 
 def find_consumer_rows(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Any]:
-    """Return the rows of `OWNED` for consumers with a record, by UUID."""
-    return {row.uuid: row for row in transaction.rows_in_chunks(_OWNED_NAMED, uuids=uuids)}
+    """Return the `CONSUMER_ROWS` of consumers with a record, by UUID."""
+    return {row.uuid: row for row in transaction.rows_in_chunks(_NAMED_ROWS, uuids=uuids)}
 
 
 def load_allocations(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the allocations of consumers as in the response; omit consumers without allocations."""
-    return _shares(transaction.rows_in_chunks(HELD, uuids=uuids))
+    return _group_by_consumer(transaction.rows_in_chunks(ALLOCATIONS_OF_CONSUMERS, uuids=uuids))
 
 
 def load_consumer_rows(
-    transaction: ReadTransaction, conditions: Conditions, after: str, limit: int
+    transaction: ReadTransaction, clause: WhereClause, after: str, limit: int
 ) -> tuple[list[Any], str | None]:
-    """Return the first rows of `OWNED` that pass, after a uuid, and the last uuid if further rows exist."""
-    conditions.add("consumers.uuid > :after", after=after or None)
-    sql = f"{OWNED} WHERE {conditions.sql} ORDER BY consumers.uuid LIMIT :most"
-    rows = transaction.rows(sql, most=limit + 1, **conditions.values)
+    """Return the first `CONSUMER_ROWS` after a UUID that match, and the last UUID if further rows match."""
+    clause.add("consumers.uuid > :after", after=after or None)
+    sql = f"{CONSUMER_ROWS} WHERE {clause.sql} ORDER BY consumers.uuid LIMIT :most"
+    rows = transaction.rows(sql, most=limit + 1, **clause.values)
     return rows[:limit], rows[limit - 1].uuid if len(rows) > limit else None
 
 
@@ -172,37 +174,38 @@ def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None
             raise ResourceClassNotFoundError(name)
 
 
-def _narrow(consumer_filter: ConsumerFilter) -> Conditions:
-    at, provider = Conditions(), "resource_provider_id"
-    at.add_providers(provider, consumer_filter.provider, consumer_filter.in_tree)
+def _make_clause(consumer_filter: ConsumerFilter) -> WhereClause:
+    allocation, provider = WhereClause(), "resource_provider_id"
+    allocation.add_providers(provider, consumer_filter.provider, consumer_filter.in_tree)
     aggregates = consumer_filter.member_of
     for number, members in enumerate(aggregates.member_of):
         name = f"aggregates_{number}"
-        at.add(f"{provider} IN ({_MEMBERS.format(name=name)})", **{name: sorted(members)})
-    at.add(
+        allocation.add(f"{provider} IN ({_MEMBERS.format(name=name)})", **{name: sorted(members)})
+    allocation.add(
         f"{provider} NOT IN ({_MEMBERS.format(name='forbidden')})",
         forbidden=sorted(aggregates.forbidden_aggregates),
     )
-    at.add(
+    allocation.add(
         "resource_class_id IN (SELECT id FROM resource_classes WHERE name IN :classes)",
         classes=list(consumer_filter.resource_class),
     )
-    conditions = Conditions()
-    conditions.add(
-        f"consumers.uuid IN (SELECT consumer_id FROM allocations WHERE {at.sql})", **at.values
+    clause = WhereClause()
+    clause.add(
+        f"consumers.uuid IN (SELECT consumer_id FROM allocations WHERE {allocation.sql})",
+        **allocation.values,
     )
-    conditions.add(
+    clause.add(
         "consumers.uuid IN :consumers",
         consumers=[uuid.lower() for uuid in consumer_filter.consumer],
     )
-    conditions.add("projects.external_id = :project", project=consumer_filter.project_id)
-    conditions.add("users.external_id = :user_name", user_name=consumer_filter.user_id)
+    clause.add("projects.external_id = :project", project=consumer_filter.project_id)
+    clause.add("users.external_id = :user_name", user_name=consumer_filter.user_id)
     if consumer_filter.consumer_type == UNKNOWN_TYPE:
-        conditions.add("consumers.consumer_type_id IS NULL")
+        clause.add("consumers.consumer_type_id IS NULL")
     else:
-        conditions.add("consumer_types.name = :type", type=consumer_filter.consumer_type)
-    conditions.add("consumers.created_at >= :since", since=consumer_filter.created_since)
-    return conditions
+        clause.add("consumer_types.name = :type", type=consumer_filter.consumer_type)
+    clause.add("consumers.created_at >= :since", since=consumer_filter.created_since)
+    return clause
 
 
 def _is_exact(row: Any, consumer_filter: ConsumerFilter) -> bool:
@@ -213,21 +216,21 @@ def _is_exact(row: Any, consumer_filter: ConsumerFilter) -> bool:
     )
 
 
-def _shares(rows: Iterable[Any]) -> dict[str, dict[str, dict[str, Any]]]:
-    shares_by_consumer: dict[str, dict[str, dict[str, Any]]] = {}
+def _group_by_consumer(rows: Iterable[Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    by_consumer: dict[str, dict[str, dict[str, Any]]] = {}
     for consumer, provider, generation, name, used in rows:
-        new_share: dict[str, Any] = {"generation": generation or 0, "resources": {}}
-        shares = shares_by_consumer.setdefault(consumer, {})
-        shares.setdefault(provider, new_share)["resources"][name] = used
-    return shares_by_consumer
+        empty: dict[str, Any] = {"generation": generation or 0, "resources": {}}
+        by_provider = by_consumer.setdefault(consumer, {})
+        by_provider.setdefault(provider, empty)["resources"][name] = used
+    return by_consumer
 
 
-def _shown(owner: Any, shares: Mapping[str, Any]) -> dict[str, Any]:
+def _make_document(consumer: Any, allocations: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "uuid": owner.uuid,
-        "allocations": shares,
-        "project_id": owner.project,
-        "user_id": owner.user_name,
-        "consumer_generation": owner.generation,
-        "consumer_type": owner.type or UNKNOWN_TYPE,
+        "uuid": consumer.uuid,
+        "allocations": allocations,
+        "project_id": consumer.project,
+        "user_id": consumer.user_name,
+        "consumer_generation": consumer.generation,
+        "consumer_type": consumer.type or UNKNOWN_TYPE,
     }

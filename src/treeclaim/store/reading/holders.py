@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holders of allocations (contract page 98, section 4), and the holds and requests of consumers (page 100)."""
+"""Consumers with allocations (contract page 98, section 4), and their holds and requests (page 100)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,15 @@ CONSUMERS_WITHOUT_RECORD = """
 SELECT DISTINCT consumer_id AS consumer FROM allocations
 LEFT JOIN consumers ON consumers.uuid = consumer_id WHERE consumers.id IS NULL
 """
-"""The consumers with allocations and without a record."""
+"""Selects the consumers with allocations and without a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredHolder:
-    """A consumer with its amounts by provider UUID and resource class.
+    """A consumer; without a record (old data) it has no owners, and generation 0.
 
-    A consumer without a record (old data) has no owners, and generation 0.
+    Attributes:
+        allocations: Amounts by provider UUID and resource class.
     """
 
     allocations: Mapping[str, Mapping[str, int]]
@@ -38,34 +39,35 @@ class StoredHolder:
 def find_holders(
     transaction: ReadTransaction, uuids: Sequence[str], *, may_be_holds: bool = False
 ) -> dict[str, StoredHolder]:
-    """Return the consumers with allocations, all of one moment.
+    """Return the consumers with allocations, by UUID.
 
     With `may_be_holds`, amounts drawn from a hold count as held by it (page 100, section 1).
     """
     held = {
         consumer: {
-            provider: Counter[str](share["resources"]) for provider, share in shares.items()
+            provider: Counter[str](allocation["resources"])
+            for provider, allocation in by_provider.items()
         }
-        for consumer, shares in load_allocations(transaction, uuids).items()
+        for consumer, by_provider in load_allocations(transaction, uuids).items()
     }
     for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
         by_provider = held.setdefault(hold, {})
         for provider, drawn in stored.drawn.items():
             by_provider.setdefault(provider, Counter()).update(drawn)
     # Some collations also match other spellings.
-    holding = sorted(held.keys() & set(uuids))
-    recorded = find_consumer_rows(transaction, holding)
+    holders = sorted(held.keys() & set(uuids))
+    row_by_uuid = find_consumer_rows(transaction, holders)
     return {
         uuid: StoredHolder(held[uuid], row.project, row.user_name, row.type, int(row.generation))
-        if (row := recorded.get(uuid)) is not None
+        if (row := row_by_uuid.get(uuid)) is not None
         else StoredHolder(held[uuid])
-        for uuid in holding
+        for uuid in holders
     }
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDetails:
-    """Holds, draws from holds by hold, and kept requests, each by the UUID of their consumer."""
+    """Holds, draws by hold, and kept requests, each by the UUID of their consumer."""
 
     holds: Mapping[str, StoredHold]
     drawn: Mapping[str, Mapping[str, Amounts]]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds: their terms, their amounts, the draws from them, and pages of them (contract page 100).
+"""Holds: their terms, amounts, draws and pages (contract page 100).
 
-A hold is a consumer with terms and the type of holds. Terms without such a consumer are ignored:
-another service on the database may have deleted the consumer or changed its type. Such a service may
-also have reduced the allocations of a consumer that draws. Draws beyond its allocations are ignored:
-of the draws of one class at one provider, those from the holds with the least UUIDs count.
+A hold is a consumer with terms and the type of holds. Another service on the database may delete the
+consumer, change its type, or reduce the allocations of a consumer that draws. Terms without such a consumer
+are therefore ignored, and so are draws beyond the allocations of their consumer. Of the draws of one class
+at one provider, those from the holds with the least UUIDs count.
 """
 
 from collections import defaultdict
@@ -18,9 +18,9 @@ import orjson
 from treeclaim.model.claim import HOLD_TYPE, Amounts, HoldTerms, StoredHold
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.consumers import (
-    HELD,
-    Conditions,
+    ALLOCATIONS_OF_CONSUMERS,
     Page,
+    WhereClause,
     load_allocations,
     load_consumer_rows,
 )
@@ -31,7 +31,7 @@ JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
     AND consumer_types.name = '{HOLD_TYPE}'
 JOIN projects ON projects.id = consumers.project_id
 """
-"""The terms of existing holds, with their consumers and projects."""
+"""Joins the terms of existing holds to their consumers and projects."""
 
 _TERMS = f"""
 SELECT treeclaim_holds.uuid, ends_at, returns, note, projects.external_id AS project
@@ -42,7 +42,6 @@ SELECT hold_uuid, project FROM treeclaim_hold_projects WHERE hold_uuid IN :uuids
 ORDER BY hold_uuid, number
 """
 EXISTING_HOLDS = f"SELECT treeclaim_holds.uuid FROM {_EXISTING}"
-"""The UUIDs of existing holds."""
 
 _DRAWS = f"""
 SELECT hold_uuid, consumer_uuid, resource_providers.uuid, resource_classes.name, amount, used
@@ -73,7 +72,7 @@ def load_held_amounts(transaction: ReadTransaction, uuids: Sequence[str]) -> dic
     amounts_by_hold: dict[str, dict[str, dict[str, int]]] = {
         uuid: {} for uuid in find_drawable_holds(transaction, uuids)
     }
-    held = transaction.rows_in_chunks(HELD, uuids=list(amounts_by_hold))
+    held = transaction.rows_in_chunks(ALLOCATIONS_OF_CONSUMERS, uuids=list(amounts_by_hold))
     for hold, provider, _, name, used in held:
         amounts_by_hold[hold].setdefault(provider, {})[name] = int(used)
     return dict(amounts_by_hold)
@@ -93,19 +92,19 @@ def find_drawable_holds(
 def load_hold_terms(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, tuple[str, HoldTerms]]:
-    """Return project and terms of the consumers that are holds, by uuid."""
+    """Return project and terms of the consumers that are holds, by UUID."""
     rows = list(transaction.rows_in_chunks(_TERMS, uuids=uuids))
     existing = [row.uuid for row in rows]
-    may_draw: dict[str, list[str]] = defaultdict(list)
+    projects: dict[str, list[str]] = defaultdict(list)
     for hold, project in transaction.rows_in_chunks(_PROJECTS, uuids=existing):
-        may_draw[hold].append(project)
+        projects[hold].append(project)
     return {
         row.uuid: (
             row.project,
             HoldTerms(
                 until=as_datetime(row.ends_at),
                 returns=bool(row.returns),
-                projects=tuple(may_draw[row.uuid]),
+                projects=tuple(projects[row.uuid]),
                 note=None if row.note is None else orjson.loads(row.note),
             ),
         )
@@ -114,7 +113,7 @@ def load_hold_terms(
 
 
 def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHold]:
-    """Return the consumers that are holds, by uuid, with the amounts drawn from them."""
+    """Return the consumers that are holds, by UUID, with the amounts drawn from them."""
     terms_by_uuid = load_hold_terms(transaction, uuids)
     drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
     draws_from = transaction.rows_in_chunks(_DRAWN_FROM, uuids=list(terms_by_uuid))
@@ -131,7 +130,7 @@ def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, 
 def load_draws(
     transaction: ReadTransaction, consumer_uuids: Sequence[str] | None
 ) -> Mapping[str, Mapping[str, Amounts]]:
-    """Return the draws of consumers from holds that return, by consumer and hold; None stands for all consumers."""
+    """Return the draws of consumers (None for all), by consumer and hold."""
     rows: Iterable[Any]
     if consumer_uuids is None:
         rows = transaction.rows(_DRAWN_BY_ALL)
@@ -142,11 +141,6 @@ def load_draws(
         hold_draws = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
         hold_draws.setdefault(provider, {})[name] = amount
     return draws_by_consumer
-
-
-def load_hold_uuids(transaction: ReadTransaction) -> frozenset[str]:
-    """Return the uuids of all existing holds."""
-    return frozenset(uuid for (uuid,) in transaction.rows(EXISTING_HOLDS))
 
 
 def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
@@ -172,14 +166,14 @@ JOIN allocations ON consumer_id = treeclaim_holds.uuid
 WHERE consumer_type_id IN (SELECT id FROM consumer_types WHERE name = '{HOLD_TYPE}')
 GROUP BY resource_provider_id + 0, resource_class_id + 0
 """
-"""A row for each inventory with a held amount. It begins with the terms of holds, so it is cheap without holds.
+"""Sums the held amounts of each inventory. The terms of holds come first, so the query is cheap without holds.
 
-It groups by expressions without an index: by the columns themselves SQLite would read all allocations in
-index order, instead of sorting those of holds."""
+It groups by expressions, which have no index: by the columns, SQLite would read all allocations in index
+order instead of sorting those of holds."""
 
 
 def load_held_sums(transaction: ReadTransaction) -> dict[tuple[int, int], int]:
-    """Return what all holds together have, expired ones included, by the ids of provider and class."""
+    """Return the amounts of all holds together, expired ones included, by ids of provider and class."""
     rows = transaction.rows(HELD_EVERYWHERE)
     return {(provider_id, class_id): int(used) for provider_id, class_id, used in rows}
 
@@ -189,13 +183,12 @@ class HoldFilter:
     """A filter of holds; None or an empty value means any.
 
     Attributes:
-        project_id: The project of the hold.
-        drawable_by: A project with the right to draw.
+        drawable_by: A project that may draw.
         provider: UUIDs of providers; the hold has amounts or draws at one of them.
         in_tree: UUIDs of providers; the hold has amounts or draws in the tree of one of them.
-        until_before: Upper bound of its end, naive UTC.
+        until_before: Upper bound of the end of the hold, naive UTC.
         after: UUID after which the page begins; empty for the first page.
-        limit: Most holds.
+        limit: Maximum length of the page.
     """
 
     project_id: str | None
@@ -209,17 +202,17 @@ class HoldFilter:
 
 def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Page:
     """Return a page of the holds that pass all filters and have allocations or draws."""
-    owners, next_after = load_consumer_rows(
-        transaction, _narrow(hold_filter), hold_filter.after, hold_filter.limit
+    rows, next_after = load_consumer_rows(
+        transaction, _make_clause(hold_filter), hold_filter.after, hold_filter.limit
     )
-    uuids = [row.uuid for row in owners]
-    # Consumers with terms and another type are no holds.
-    stored = load_holds(transaction, uuids)
-    shares = load_allocations(transaction, uuids)
-    shown = []
-    for row in owners:
-        hold = stored.get(row.uuid)
-        if hold is None or not (shares.get(row.uuid) or hold.drawn):
+    uuids = [row.uuid for row in rows]
+    holds = load_holds(transaction, uuids)
+    allocations = load_allocations(transaction, uuids)
+    documents = []
+    for row in rows:
+        # Consumers with terms and another type are no holds.
+        hold = holds.get(row.uuid)
+        if hold is None or not (allocations.get(row.uuid) or hold.drawn):
             continue
         # Some collations also match other spellings.
         drawing_projects = {None, hold.project_id, *hold.terms.projects}
@@ -227,21 +220,21 @@ def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Pag
             continue
         if hold_filter.drawable_by not in drawing_projects:
             continue
-        shown.append(
+        documents.append(
             {
                 "uuid": row.uuid,
                 "project_id": row.project,
                 "user_id": row.user_name,
                 "consumer_generation": row.generation,
-                "allocations": shares.get(row.uuid, {}),
+                "allocations": allocations.get(row.uuid, {}),
                 "hold": hold.to_document(),
             }
         )
-    return shown, next_after
+    return documents, next_after
 
 
-def _narrow(hold_filter: HoldFilter) -> Conditions:
-    terms, at, conditions = Conditions(), Conditions(), Conditions()
+def _make_clause(hold_filter: HoldFilter) -> WhereClause:
+    terms, at, conditions = WhereClause(), WhereClause(), WhereClause()
     terms.add("ends_at < :until_before", until_before=hold_filter.until_before)
     at.add_providers("{provider_id}", hold_filter.provider, hold_filter.in_tree)
     somewhere = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories: columns for reading them with their usage, and the consumption of a provider."""
+"""Inventories: their columns, usage, and consumption of each other."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from treeclaim.model.provider import Consumption
 from treeclaim.store.database.transactions import ReadTransaction
 
 INVENTORY_COLUMNS = "total, reserved, min_unit, max_unit, step_size, allocation_ratio"
-"""The columns of an `Inventory`, in the order of its attributes."""
+"""Columns of an `Inventory`, in the order of its attributes."""
 
 USED = """
 (
@@ -22,7 +22,7 @@ USED = """
     AND c.consumed_class_id = inventories.resource_class_id
 ) AS used
 """
-"""The used amount of an inventory in a query over inventories, with consumption (contract page 102, section 2).
+"""Used amount of an inventory in a query over inventories, with consumption (contract page 102, section 2).
 Indexes cover it."""
 
 CONSUMPTION_BY_NAMES = """
@@ -34,13 +34,15 @@ JOIN resource_classes consuming_class ON consuming_class.id = c.resource_class_i
 JOIN resource_providers consumed ON consumed.id = c.consumed_provider_id
 JOIN resource_classes consumed_class ON consumed_class.id = c.consumed_class_id
 """
-"""Consumption of inventories, with the names of both inventories and the parent of the consuming provider."""
+"""Selects consumption with the names of both inventories, and the parent of the consuming provider."""
 
 _OF_PROVIDER = f"{CONSUMPTION_BY_NAMES} WHERE consuming.uuid = :uuid".format(further="")
 
 
-def load_consumed_inventories(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumption]]:
-    """Return the consumption of each inventory of a provider, by class, in the order of the response."""
+def load_consumed_inventories(
+    transaction: ReadTransaction, uuid: str
+) -> Mapping[str, Sequence[Consumption]]:
+    """Return the consumption by each inventory of a provider, by class, in the order of the response."""
     entries_by_class: dict[str, list[tuple[str, str, int]]] = {}
     for row in transaction.rows(_OF_PROVIDER, uuid=uuid):
         # Some collations also match other spellings.

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers for plans: their allocations, owners, requests and draws (page 101).
-
-All parts are read in one snapshot, as columns, some thousand rows at a time.
-"""
+"""Consumers for plans: their allocations, owners, requests and draws (contract page 101), as columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,25 +12,25 @@ from treeclaim.model.extension.planning import (
     RequestColumns,
 )
 from treeclaim.store.database.transactions import ReadTransaction, chunks
-from treeclaim.store.reading.holds import load_draws, load_hold_uuids
+from treeclaim.store.reading.holds import EXISTING_HOLDS, load_draws
 from treeclaim.store.reading.providers.json_columns import Expressions, as_columns, columns
 
 _AT_ONCE = 20_000
 """Rows in one statement: a few megabytes, so that round trips are negligible."""
 
 _FIRST = -(2**31)
-"""Less than the id of any row."""
+"""Value below the id of any row."""
 
 
 class _PagedQuery:
     """The query of a part, for all consumers or for named ones.
 
     Args:
-        kind: Has an attribute for each of the `expressions` but the first one, the key.
+        kind: Has an attribute for each of the `expressions` except "sort_key".
         expressions: The columns by name.
-        source: The tables.
+        source: SQL of the tables.
         uuid: The column with the UUID of the consumer.
-        first: A value before all keys.
+        first: Value below any sort key.
     """
 
     def __init__(
@@ -55,7 +52,7 @@ class _PagedQuery:
     def load(
         self, transaction: ReadTransaction, uuids: Sequence[str] | None
     ) -> Iterator[ConsumersRead]:
-        """Yield the part of named consumers, or of all (None)."""
+        """Yield the part of consumers (None for all), page by page."""
         for chunk in chunks(uuids or ()):
             page = columns(transaction, self._named, uuids=list(chunk))
             del page["sort_key"]
@@ -112,7 +109,8 @@ _PARTS = (
 def load_planned_consumers(
     transaction: ReadTransaction, uuids: Sequence[str] | None = None
 ) -> Iterator[ConsumersRead]:
-    """Yield the records of named consumers, or of all (None), part after part, in one snapshot."""
+    """Yield the records of consumers (None for all), part by part."""
     for part in _PARTS:
         yield from part.load(transaction, uuids)
-    yield HoldsRead(load_hold_uuids(transaction), load_draws(transaction, uuids))
+    hold_uuids = frozenset(uuid for (uuid,) in transaction.rows(EXISTING_HOLDS))
+    yield HoldsRead(hold_uuids, load_draws(transaction, uuids))

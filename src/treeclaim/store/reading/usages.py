@@ -9,8 +9,6 @@ from typing import Any
 from treeclaim.store.database.transactions import ReadTransaction
 
 _OWNERS = {"project_id": "projects", "user_id": "users"}
-"""The tables with the names of owners."""
-
 _SUMS = """
 SUM(used) AS amount, resource_class_id, {keys} FROM consumers
 JOIN allocations ON consumer_id = consumers.uuid {owned} GROUP BY resource_class_id, {keys}
@@ -22,10 +20,10 @@ AND EXISTS (SELECT 1 FROM allocations WHERE consumer_id = consumers.uuid) GROUP 
 
 
 @cache
-def _group(source: str, names: tuple[str, ...]) -> str:
-    """Return a query that groups rows of consumers by the ids of types, owners, and in sums by classes.
+def _make_query(source: str, names: tuple[str, ...]) -> str:
+    """Return a query that groups `source` by the ids of types and owners, and `_SUMS` also by class.
 
-    It adds the names of the groups, owners included: some collations also match other spellings.
+    It selects the names of owners too: some collations also match other spellings.
     """
     join = "JOIN {1} ON {1}.id = {0}"
     owned = " ".join(join.format(name, table) for name, table in _OWNERS.items())
@@ -47,16 +45,16 @@ def _group(source: str, names: tuple[str, ...]) -> str:
 def load_usages(
     transaction: ReadTransaction, project_id: str, user_id: str | None
 ) -> dict[str | None, dict[str, int]]:
-    """Return sums over the consumers of a project (and user), by consumer type; None for consumers without one.
+    """Return the amount of each class, and `consumer_count`, by consumer type, for a project and perhaps a user.
 
-    Each has the number of consumers as `consumer_count`, and the amount of each class.
+    Consumers without a type have the key None.
     """
     owners = {"project_id": project_id} | ({} if user_id is None else {"user_id": user_id})
     resources: dict[str | None, dict[str, int]] = defaultdict(dict)
-    sums = transaction.rows(_group(_SUMS, tuple(owners)), **owners)
+    sums = transaction.rows(_make_query(_SUMS, tuple(owners)), **owners)
     for row in _select_exact(sums, owners):
         resources[row.type][row.resource_class] = int(row.amount)
-    counts = transaction.rows(_group(_COUNTS, tuple(owners)), **owners)
+    counts = transaction.rows(_make_query(_COUNTS, tuple(owners)), **owners)
     return {
         row.type: {"consumer_count": row.amount, **resources[row.type]}
         for row in _select_exact(counts, owners)
@@ -64,7 +62,6 @@ def load_usages(
 
 
 def _select_exact(rows: Iterable[Any], owners: Mapping[str, str]) -> Iterator[Any]:
-    """Yield the rows with exactly these owners."""
     for row in rows:
         if all(getattr(row, parameter) == name for parameter, name in owners.items()):
             yield row

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of providers that a Forest loads: a query for each, and the conversion of its values.
 
-`records.py` makes records of them, `whole.py` arrays. The value of an attribute is JSON of ASCII
-characters, which every database stores as text. Texts also keep 1, true and "1" apart, which are equal
-in Python or in some collations.
+`records.py` makes records of them, `whole.py` arrays. Attributes are stored as JSON in ASCII, so each database
+stores them, and 1, true and "1" stay different in each collation.
 """
 
 import json
@@ -33,10 +32,9 @@ class LoadedPart:
     """A part of providers, as a query for its rows.
 
     Attributes:
-        name: Its name.
-        expressions: The SQL of its columns by name; the first one is the id of the provider.
-        source: The tables.
-        groups: The end of the query.
+        expressions: SQL of the columns by name; the first one is the id of the provider.
+        source: SQL of the tables.
+        groups: The GROUP BY clause, if any.
     """
 
     name: str
@@ -45,7 +43,7 @@ class LoadedPart:
     groups: str = ""
 
     def select(self, condition: str) -> str:
-        """Return the query, from its FROM on, for the rows with a condition on `{id}`, the id of the provider."""
+        """Return the query from its FROM on, for a condition on `{id}`, the id of the provider."""
         provider_id = next(iter(self.expressions.values()))
         return f"FROM {self.source} WHERE {condition.format(id=provider_id)} {self.groups}"
 
@@ -123,7 +121,10 @@ ATTRIBUTES = LoadedPart(
 
 
 def make_condition(values: Iterable[Any]) -> Condition:
-    """Return the condition of a row without its provider; booleans of a driver may be numbers."""
+    """Return the condition of the columns of `CONDITIONS` without the provider.
+
+    Drivers may return numbers for booleans.
+    """
     key, effect, ends_at, on_use, began, reason = values
     return Condition(
         key, Effect(effect), as_datetime(ends_at), bool(on_use), bool(began), json.loads(reason)
@@ -131,12 +132,12 @@ def make_condition(values: Iterable[Any]) -> Condition:
 
 
 def read_condition(row: Any) -> Condition:
-    """Return the condition of a row of its table."""
+    """Return the condition of a row of `treeclaim_conditions`."""
     return make_condition((row.name, row.effect, row.ends_at, row.on_use, row.began, row.reason))
 
 
-def attribute_value(text: str) -> AttributeValue | None:
-    """Return the value of a text; None if another program wrote an invalid text."""
+def parse_attribute(text: str) -> AttributeValue | None:
+    """Return the value of a stored attribute; None for an invalid text of another program."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -145,6 +146,6 @@ def attribute_value(text: str) -> AttributeValue | None:
 
 
 def make_attributes(rows: Iterable[tuple[str, str]]) -> Attributes:
-    """Return the attributes of names and texts; skip invalid ones."""
-    values = {name: attribute_value(text) for name, text in rows if is_attribute_name(name)}
+    """Return the valid attributes, given names and stored texts."""
+    values = {name: parse_attribute(text) for name, text in rows if is_attribute_name(name)}
     return {name: value for name, value in values.items() if value is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads named providers as records for a Forest, all parts by one query."""
+"""Loads providers by id as records for a Forest, all parts by one query."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -26,13 +26,13 @@ PARTS = (
     parts.CONDITIONS,
     parts.ATTRIBUTES,
 )
-LOAD = " UNION ALL ".join(
+SELECT_PARTS = " UNION ALL ".join(
     as_rows(part.name, part.expressions, part.select("{id} IN :ids")) for part in PARTS
 )
-"""The query for all parts of the providers with these ids."""
+"""Query for all parts of the providers with the ids `ids`."""
 
-_NAMES_KNOWN = 16_384
-"""Cached entries of the catalogue, of about 500 bytes each."""
+_CACHED_ENTRIES = 16_384
+"""Cached entries of the catalogue, about 500 bytes each."""
 
 _TRAIT_NAMES, _CLASS_NAMES = (
     f"SELECT id, name, updated_at, created_at FROM {table}"
@@ -43,13 +43,14 @@ _TRAIT_NAMES, _CLASS_NAMES = (
 def load_catalogue(transaction: ReadTransaction) -> Catalogue:
     """Load the names of all traits and resource classes."""
     return Catalogue.of(
-        map(_entry, transaction.rows(_TRAIT_NAMES)), map(_entry, transaction.rows(_CLASS_NAMES))
+        map(_make_entry, transaction.rows(_TRAIT_NAMES)),
+        map(_make_entry, transaction.rows(_CLASS_NAMES)),
     )
 
 
-@lru_cache(_NAMES_KNOWN)
-def _entry(row: Any) -> CatalogueEntry:
-    """Return the entry of a row; cached, because each new name makes readers load all rows again."""
+# Cached, because each new name makes readers load all rows again.
+@lru_cache(_CACHED_ENTRIES)
+def _make_entry(row: Any) -> CatalogueEntry:
     written_at = row.updated_at or row.created_at
     return CatalogueEntry(row.id, row.name, None if written_at is None else seconds(written_at))
 
@@ -60,19 +61,20 @@ def load_providers(
     """Load the existing providers with these ids."""
     records: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
-        rows = transaction.rows(LOAD, ids=ids)
+        rows = transaction.rows(SELECT_PARTS, ids=ids)
         records += make_records(group_rows(rows))
     return records
 
 
 def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
-    """Return the providers, given the rows of `LOAD` by the names of their parts."""
-    inventories = _inventories(tables)
+    """Return the providers, given the rows of `SELECT_PARTS` by part name."""
+    inventories = _group_inventories(tables)
     links = {
-        part.name: _by_provider(tables[part.name]) for part in (parts.TRAITS, parts.AGGREGATES)
+        part.name: _group_by_provider(tables[part.name])
+        for part in (parts.TRAITS, parts.AGGREGATES)
     }
-    conditions = _by_provider(tables[parts.CONDITIONS.name])
-    attributes = _by_provider(tables[parts.ATTRIBUTES.name])
+    conditions = _group_by_provider(tables[parts.CONDITIONS.name])
+    attributes = _group_by_provider(tables[parts.ATTRIBUTES.name])
     return [
         ProviderRecord(
             id=provider_id,
@@ -85,7 +87,7 @@ def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
             inventories=tuple(inventories[provider_id]),
             links={
                 **{
-                    part: tuple(sorted(other for (other,) in rows[provider_id]))
+                    part: tuple(sorted(linked for (linked,) in rows[provider_id]))
                     for part, rows in links.items()
                 },
                 parts.CONDITIONS.name: tuple(sorted(map(make_condition, conditions[provider_id]))),
@@ -98,8 +100,8 @@ def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
     ]
 
 
-def _inventories(tables: Mapping[str, Rows]) -> Mapping[int, list[InventoryRecord]]:
-    """Return the inventories by id of their provider, in the order of class ids."""
+def _group_inventories(tables: Mapping[str, Rows]) -> Mapping[int, list[InventoryRecord]]:
+    """Return the inventories by provider id, in the order of class ids."""
     used = {(row[0], row[1]): row[2] for row in tables[parts.USAGE.name]}
     consumes: defaultdict[Key, list[ConsumptionRecord]] = defaultdict(list)
     for provider_id, class_id, *consumed in tables[parts.CONSUMPTION.name]:
@@ -119,7 +121,7 @@ def _inventories(tables: Mapping[str, Rows]) -> Mapping[int, list[InventoryRecor
     return by_provider
 
 
-def _by_provider(rows: Rows) -> Mapping[int, list[Any]]:
+def _group_by_provider(rows: Rows) -> Mapping[int, list[Any]]:
     by_provider: defaultdict[int, list[Any]] = defaultdict(list)
     for provider_id, *values in rows:
         by_provider[provider_id].append(values)

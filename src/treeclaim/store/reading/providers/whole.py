@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the whole inventory as arrays, some thousand providers at a time, in one snapshot."""
+"""Loads the whole inventory as arrays, in ranges of some thousand providers."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -22,19 +22,19 @@ from treeclaim.model.whole import (
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.providers import parts
 from treeclaim.store.reading.providers.json_columns import as_columns, columns
-from treeclaim.store.reading.providers.parts import attribute_value, read_condition
+from treeclaim.store.reading.providers.parts import parse_attribute, read_condition
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-"""Columns of a query by their names."""
+"""Columns of a query by name."""
 
 _PROVIDERS_AT_ONCE = 5_000
 """Providers in one statement: a few megabytes, so that round trips are negligible."""
 
 _PROVIDERS_WITH_ATTRIBUTES = 250
-"""Providers in one statement for attributes: at most about 50 MB, which the database serializes into one text."""
+"""Providers in one statement for attributes: the database serializes at most about 50 MB into one text."""
 
 _BEFORE_ALL = -(2**31)
-"""Less than the id of any provider."""
+"""Value below the id of any provider."""
 
 _MICROSECONDS = 1e6
 _RANGE = "{id} > :after AND {id} <= :last"
@@ -61,16 +61,14 @@ _AGGREGATE_NAMES = "SELECT id, uuid FROM placement_aggregates WHERE uuid IS NOT 
 def load_whole_inventory(
     transaction: ReadTransaction, *, has_own_tables: bool = True
 ) -> WholeInventory:
-    """Load all providers with all their parts.
-
-    Without `has_own_tables`, the parts of Treeclaim's own tables are empty.
-    """
-    arrays = _load_pieces(transaction, has_own_tables=has_own_tables)
+    """Load all providers with all parts; without `has_own_tables`, only the parts in Placement's tables."""
+    arrays = _load_ranges(transaction, has_own_tables=has_own_tables)
     providers = dict(arrays[parts.PROVIDERS.name])
     del providers["root_id"]
+    traits = arrays[parts.TRAITS.name]
     links = {
-        parts.TRAITS.name: _links(arrays[parts.TRAITS.name]),
-        parts.AGGREGATES.name: _aggregates(transaction, arrays[parts.AGGREGATES.name]),
+        parts.TRAITS.name: Links(traits["provider_id"], traits["other"]),
+        parts.AGGREGATES.name: _link_aggregates(transaction, arrays[parts.AGGREGATES.name]),
     }
     inventory = WholeInventory(
         name=providers.pop("name").tolist(),
@@ -89,25 +87,25 @@ def load_whole_inventory(
     return inventory
 
 
-def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mapping[str, Arrays]:
-    """Load ranges of providers, in order of their ids; return the columns of parts by name."""
+def _load_ranges(transaction: ReadTransaction, *, has_own_tables: bool) -> Mapping[str, Arrays]:
+    """Load ranges of providers, in order of ids; return the columns by part name."""
     statements = {parts.TRAITS.name: _TRAITS, parts.AGGREGATES.name: _AGGREGATES}
     if has_own_tables:
         statements[parts.CONSUMPTION.name] = _CONSUMPTION
-    pieces: defaultdict[str, list[Arrays]] = defaultdict(list)
+    ranges: defaultdict[str, list[Arrays]] = defaultdict(list)
     after = _BEFORE_ALL
     while True:
         providers = _load_arrays(transaction, _PROVIDERS, after=after, most=_PROVIDERS_AT_ONCE)
         order = np.argsort(providers["id"])
-        if pieces and not len(order):
-            return {part: _join(arrays) for part, arrays in pieces.items()}
+        if ranges and not len(order):
+            return {part: _concatenate(arrays) for part, arrays in ranges.items()}
         last = int(providers["id"][order[-1]]) if len(order) else after
-        pieces[parts.PROVIDERS.name].append(
+        ranges[parts.PROVIDERS.name].append(
             {name: array[order] for name, array in providers.items()}
         )
-        pieces[parts.INVENTORIES.name].append(_load_inventories(transaction, after, last))
+        ranges[parts.INVENTORIES.name].append(_load_inventories(transaction, after, last))
         for part, statement in statements.items():
-            pieces[part].append(_load_arrays(transaction, statement, after=after, last=last))
+            ranges[part].append(_load_arrays(transaction, statement, after=after, last=last))
         after = last
 
 
@@ -123,7 +121,7 @@ def _load_inventories(transaction: ReadTransaction, after: int, last: int) -> Ar
 
 
 def _load_arrays(transaction: ReadTransaction, statement: str, **values: Any) -> Arrays:
-    """Load the columns of a query; columns without an entry in `_CONVERSIONS` are integers."""
+    """Load the columns of a query, as int64 unless `_CONVERSIONS` has another conversion."""
     return {
         name: _CONVERSIONS[name](column)
         if name in _CONVERSIONS
@@ -132,8 +130,8 @@ def _load_arrays(transaction: ReadTransaction, statement: str, **values: Any) ->
     }
 
 
-def _seconds(times: Sequence[str | None]) -> Seconds:
-    """Convert times, naive UTC in ISO form, to seconds since the epoch; 0 for None."""
+def _convert_times(times: Sequence[str | None]) -> Seconds:
+    """Convert times, naive UTC in ISO format, to seconds since the epoch; 0 for None."""
     moments = np.array(times, dtype="datetime64[us]")
     seconds: Seconds = np.where(
         np.isnat(moments), 0.0, moments.astype(np.int64).astype(np.float64) / _MICROSECONDS
@@ -141,35 +139,30 @@ def _seconds(times: Sequence[str | None]) -> Seconds:
     return seconds
 
 
-def _byte_strings(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
+def _encode_uuids(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
     return np.array([text.encode() for text in texts], dtype="S36")
 
 
 _CONVERSIONS: Mapping[str, Callable[[Sequence[Any]], npt.NDArray[Any]]] = {
-    "uuid": _byte_strings,
+    "uuid": _encode_uuids,
     "name": lambda names: np.array(names, dtype=np.object_),
     "allocation_ratio": lambda ratios: np.array(ratios, dtype=np.float64),
-    "modified_at": _seconds,
+    "modified_at": _convert_times,
 }
 
 
-def _join(arrays: Sequence[Arrays]) -> Arrays:
+def _concatenate(arrays: Sequence[Arrays]) -> Arrays:
     return {name: np.concatenate([array[name] for array in arrays]) for name in arrays[0]}
 
 
-def _links(arrays: Arrays) -> Links:
-    return Links(arrays["provider_id"], arrays["other"])
-
-
-def _aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
-    """Return the links to existing aggregates."""
+def _link_aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
+    """Return the links to existing aggregates, with their UUIDs."""
     uuids = dict(tuple(row) for row in transaction.rows(_AGGREGATE_NAMES))
     is_known = np.isin(arrays["other"], np.array(list(uuids), dtype=np.int64))
     return Links(arrays["provider_id"][is_known], arrays["other"][is_known], uuids)
 
 
 def _load_conditions(transaction: ReadTransaction) -> Links:
-    """Load the conditions of all providers in one query."""
     rows = transaction.rows(_CONDITIONS)
     every_condition = [read_condition(row) for row in rows]
     numbers = {condition: at for at, condition in enumerate(sorted(set(every_condition)))}
@@ -181,7 +174,7 @@ def _load_conditions(transaction: ReadTransaction) -> Links:
 
 
 def _load_attributes(transaction: ReadTransaction, ids: Numbers) -> AttributeRows:
-    """Load the valid attributes of providers, given their ids in ascending order."""
+    """Load the valid attributes of providers with these ids, in ascending order."""
     if transaction.row(_ANY_ATTRIBUTE) is None:
         return NO_ATTRIBUTE_ROWS
     names: dict[str, int] = {}
@@ -196,7 +189,7 @@ def _load_attributes(transaction: ReadTransaction, ids: Numbers) -> AttributeRow
         )
         after = batch[-1]
     provider_id, name, value = map(np.concatenate, zip(*pages, strict=True))
-    values = [attribute_value(text) for text in texts]
+    values = [parse_attribute(text) for text in texts]
     is_name = np.array([is_attribute_name(name) for name in names], dtype=np.bool_)
     is_value = np.array([value is not None for value in values], dtype=np.bool_)
     is_valid = is_name[name] & is_value[value]
@@ -213,7 +206,7 @@ _EMPTY: Numbers = np.zeros(0, dtype=np.int64)
 
 
 def _number_texts(texts: Sequence[str], number_by_text: dict[str, int]) -> Numbers:
-    """Return the number of each text; a new text gets the next number."""
+    """Return the number of each text; give a new text the next number."""
     return np.array(
         [number_by_text.setdefault(text, len(number_by_text)) for text in texts], dtype=np.int64
     )
