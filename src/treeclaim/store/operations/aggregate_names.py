@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Display names of aggregates.
-
-They are not in the change feed, and the Placement API does not return them.
-"""
+"""Display names of aggregates, which are neither in the change feed nor in the Placement API."""
 
 from collections.abc import Mapping, Sequence
 
@@ -36,13 +33,13 @@ def change_names(transaction: WriteTransaction, names: Mapping[str, str | None])
 
 
 def load_page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
-    """Return the names of at most `most` aggregates after a uuid, in order of their uuids."""
-    named_rows = transaction.rows(_AFTER, after=after, most=most)
-    return {row.uuid: orjson.loads(row.name) for row in named_rows}
+    """Return the names of the first `most` aggregates after a UUID, in order of UUIDs."""
+    rows = transaction.rows(_AFTER, after=after, most=most)
+    return {row.uuid: orjson.loads(row.name) for row in rows}
 
 
 def load_aggregate_names(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
-    """Return the names of aggregates with a name, in order of their uuids."""
+    """Return the names of those aggregates that have one, in order of UUIDs."""
     rows = transaction.rows_in_chunks(_SELECT_NAMED, uuids=sorted(set(uuids)))
     return {
         uuid: orjson.loads(name) for uuid, name in sorted((row.uuid, row.name) for row in rows)

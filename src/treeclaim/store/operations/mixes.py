@@ -18,7 +18,7 @@ from treeclaim.store.operations.allocations.kept_requests import ascii_json
 from treeclaim.store.schema.tables import MOST_MIXES, mixes
 
 Body = Mapping[str, Any]
-"""The stored document of a mix."""
+"""The document of a mix."""
 
 _SLOTS = "SELECT name, slot FROM treeclaim_mixes"
 _ALL = "SELECT name, body FROM treeclaim_mixes"
@@ -29,22 +29,22 @@ _DELETE = "DELETE FROM treeclaim_mixes WHERE name = :old_name"
 
 
 def put(transaction: WriteTransaction, name: str, body: Body) -> None:
-    """Create or replace a mix, given its document.
+    """Create or replace a mix.
 
     Raises:
         MixesFullError: if `MOST_MIXES` other mixes exist.
         RetryTransactionError: if a concurrent transaction deletes it.
     """
     slots = {row.name: row.slot for row in transaction.rows(_SLOTS)}
-    written = ascii_json(body)
+    text = ascii_json(body)
     if name in slots:
-        if not transaction.execute(_UPDATE, old_name=name, body=written).rowcount:
+        if not transaction.execute(_UPDATE, old_name=name, body=text).rowcount:
             raise RetryTransactionError
         return
     free_slots = set(range(MOST_MIXES)).difference(slots.values())
     if not free_slots:
         raise MixesFullError(MOST_MIXES)
-    transaction.execute(_INSERT, name=name, slot=min(free_slots), body=written)
+    transaction.execute(_INSERT, name=name, slot=min(free_slots), body=text)
 
 
 def delete(transaction: WriteTransaction, name: str) -> None:
@@ -54,7 +54,7 @@ def delete(transaction: WriteTransaction, name: str) -> None:
 
 
 def load_texts(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
-    """Return the documents of existing mixes as JSON, by name; one query."""
+    """Return the documents of existing mixes as JSON texts, by name."""
     return {row.name: row.body for row in transaction.rows(_NAMED, names=list(names))}
 
 

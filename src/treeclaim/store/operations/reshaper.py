@@ -33,10 +33,10 @@ def reshape(
     reshaped: Sequence[ReshapedInventory],
     claims: Sequence[ConsumerClaim],
 ) -> None:
-    """Replace inventories and claims in one step; all or nothing.
+    """Replace inventories and claims, all or nothing.
 
-    It inserts and updates inventories, so that claims can move; then it replaces the claims; then it
-    deletes the other inventories.
+    The order lets claims move to new inventories: inserts and updates of inventories, then claims, then
+    deletions of inventories.
 
     Raises:
         ProviderNotFoundError: if a provider of `reshaped` does not exist.
@@ -72,7 +72,7 @@ def reshape(
 def _lock(
     transaction: WriteTransaction, reshaped: Sequence[ReshapedInventory], request: ClaimRequest
 ) -> tuple[LockedClaims, list[Target]]:
-    """Lock the consumers and providers of a reshape; return the claims, and the reshaped providers."""
+    """Lock the consumers and providers of a reshape; return the claims and the reshaped providers."""
     locked: list[LockedClaims] = []
 
     def lock_providers_and_claims(

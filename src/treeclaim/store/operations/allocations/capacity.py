@@ -21,7 +21,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations.lookup import Usage
 from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
-from treeclaim.store.operations.locks.consumed import NOTHING, Entries, add_consumed
+from treeclaim.store.operations.locks.consumed import NO_CONSUMPTION, ConsumedAmounts, add_consumed
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventories import (
     INVENTORY_COLUMNS,
@@ -93,7 +93,7 @@ class Ledger:
         transaction: It has locked the providers, so their inventories and the classes of these stay.
         new: The allocations to judge.
         locked: The locked providers.
-        entries: The consumption of the inventories of `new`, and of the allocations that `new` replaces; None
+        consumption: The consumption of the inventories of `new`, and of the allocations that `new` replaces; None
             if no inventory consumes another one.
 
     Raises:
@@ -108,24 +108,24 @@ class Ledger:
         transaction: WriteTransaction,
         new: Sequence[NewAllocation],
         locked: Iterable[LockedProvider] = (),
-        entries: Entries | None = None,
+        consumption: ConsumedAmounts | None = None,
     ) -> None:
         self._transaction = transaction
-        self._entries = entries or NOTHING
+        self._consumption = consumption or NO_CONSUMPTION
         self._stocks: dict[Key, Inventory] = {}
         self._used: Usage = Counter()
         self.has_conditions = False
         self._names = {allocation.class_id: allocation.resource_class for allocation in new}
-        self._providers = {provider.id: provider for provider in locked} if entries else {}
+        self._providers = {provider.id: provider for provider in locked} if consumption else {}
         self._providers |= {allocation.provider.id: allocation.provider for allocation in new}
         keys = {allocation.key for allocation in new}
-        consumed = {consumed for key in keys for consumed in self._entries.get(key, ())}
+        consumed = {consumed for key in keys for consumed in self._consumption.get(key, ())}
         class_ids = sorted({class_id for _, class_id in keys | consumed})
         for chunk in chunks(sorted({provider_id for provider_id, _ in keys | consumed})):
             for row in transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=class_ids):
                 key = (row.resource_provider_id, row.resource_class_id)
                 is_renamed = row.name != self._names.get(key[1], row.name)
-                if is_renamed or (entries is None and row.is_consuming):
+                if is_renamed or (consumption is None and row.is_consuming):
                     raise RetryTransactionError
                 if key in keys or key in consumed:
                     self.has_conditions |= bool(row.has_conditions)
@@ -162,12 +162,12 @@ class Ledger:
                     allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
                 )
             units_after[key] += allocation.used
-        if self._entries:
-            units_after = add_consumed(units_after, self._entries)
-            before = add_consumed(before, self._entries)
+        if self._consumption:
+            units_after = add_consumed(units_after, self._consumption)
+            before = add_consumed(before, self._consumption)
         for key in keys:
             self._require_room(key, units_after, before)
-            for consumed in self._entries.get(key, ()):
+            for consumed in self._consumption.get(key, ()):
                 self._require_room(consumed, units_after, before, key)
         for key, amount in before.items():
             self._used[key] -= amount

@@ -38,7 +38,7 @@ from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
 from treeclaim.store.operations.locks.consumed import (
-    Entries,
+    ConsumedAmounts,
     list_consumed_providers,
     load_consumption,
     record_consumed,
@@ -112,8 +112,8 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
     new_allocations = locked.new_allocations
     if locked.is_consuming:
         locked.consumption = _consumption(transaction, locked, new_allocations)
-    entries = locked.consumption if locked.is_consuming else None
-    ledger = Ledger(transaction, new_allocations, locked.providers.values(), entries)
+    consumption = locked.consumption if locked.is_consuming else None
+    ledger = Ledger(transaction, new_allocations, locked.providers.values(), consumption)
     if ledger.has_conditions:
         before = locked.current.list_providers(
             uuid
@@ -132,7 +132,7 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
 
 def _consumption(
     transaction: WriteTransaction, locked: LockedClaims, new_allocations: Sequence[NewAllocation]
-) -> Entries:
+) -> ConsumedAmounts:
     """Return the consumption of claimed and formerly claimed inventories.
 
     Raises:
@@ -142,11 +142,11 @@ def _consumption(
     held = [*locked.current.list_allocations(locked.current.by_consumer)]
     held += locked.holds.current.list_allocations(locked.holds.current.by_consumer)
     ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
-    entries = load_consumption(transaction, ids)
+    consumption = load_consumption(transaction, ids)
     locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
-    if not list_consumed_providers(entries, keys) <= locked_ids:
+    if not list_consumed_providers(consumption, keys) <= locked_ids:
         raise RetryTransactionError
-    return entries
+    return consumption
 
 
 def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:

@@ -19,7 +19,7 @@ from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.locks.consumed import Entries, add_consumed
+from treeclaim.store.operations.locks.consumed import ConsumedAmounts, add_consumed
 from treeclaim.store.reading.providers.parts import read_condition
 
 # UNION without ALL: in old data with a cycle, the recursion ends.
@@ -80,7 +80,7 @@ class ConditionBook:
         request: ClaimRequest,
         new: Sequence[NewAllocation],
         current: CurrentAllocations,
-        consumption: Entries,
+        consumption: ConsumedAmounts,
     ) -> list[_LockedCondition]:
         """Judge a request; return the conditions that it begins if it is written.
 

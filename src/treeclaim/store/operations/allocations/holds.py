@@ -156,8 +156,8 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     for uuid in ended:
         _rewrite(transaction, uuid, current, {})
     removed = current.sum_usage(ended)
-    entries = load_consumption(transaction, {provider_id for provider_id, _ in removed})
-    record_consumed(transaction, list_consumed_providers(entries, removed))
+    consumption = load_consumption(transaction, {provider_id for provider_id, _ in removed})
+    record_consumed(transaction, list_consumed_providers(consumption, removed))
     consumers.delete(transaction, ended)
     delete_terms(transaction, ended)
 

@@ -26,7 +26,7 @@ from treeclaim.store.operations.allocations.lookup import (
 )
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.consumed import (
-    Entries,
+    ConsumedAmounts,
     list_consumed_providers,
     load_consumption_by_uuid,
 )
@@ -82,7 +82,7 @@ class LockedClaims:
     conditions: ConditionBook
     is_consuming: bool = False
     consumed_ids: AbstractSet[int] = frozenset()
-    consumption: Entries = field(default_factory=dict)
+    consumption: ConsumedAmounts = field(default_factory=dict)
 
     @property
     def accepted(self) -> list[LockedRequest]:

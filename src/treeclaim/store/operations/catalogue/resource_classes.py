@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource classes (contract page 60), and their ids by name, locked where an id must keep its meaning.
+"""Resource classes (contract page 60) and their ids.
 
-The next created class gets the id of a deleted one (section 1). An id keeps its meaning only while a lock
-prevents the deletion of the class: on its row, or on a provider with an inventory of the class.
+A new class may reuse the id of a deleted one (section 1). An id is stable only while a lock prevents the
+deletion of its class: a lock on the row of the class, or on a provider with an inventory of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,21 +35,17 @@ _DELETE = f"DELETE FROM resource_classes {_UNCHANGED}"
 
 
 def create(transaction: WriteTransaction, name: str) -> None:
-    """Create a custom class (section 3).
-
-    Raises:
-        ResourceClassExistsError.
-    """
+    """Create a custom class (section 3); raise `ResourceClassExistsError` if it exists."""
     if not ensure(transaction, name):
         raise ResourceClassExistsError(name)
 
 
 def ensure(transaction: WriteTransaction, name: str) -> bool:
     """Create a custom class if it does not exist (section 6); return whether it was created."""
-    if _id(transaction, name) is not None:
+    if _find_id(transaction, name) is not None:
         return False
     greatest = transaction.scalar(_GREATEST_ID)
-    # Of two transactions with the same id, the second one violates the unique constraint and runs again.
+    # A concurrent transaction may insert the same id: the later one violates the constraint and retries.
     class_id = max(FIRST_CUSTOM_CLASS_ID, (greatest or 0) + 1)
     transaction.execute(_INSERT, id=class_id, name=name, created_at=transaction.now)
     transaction.touch_catalogue()
@@ -62,8 +58,8 @@ def rename(transaction: WriteTransaction, name: str, new_name: str) -> None:
     Raises:
         ResourceClassNotFoundError, StandardResourceClassError, ResourceClassExistsError.
     """
-    class_id = _custom_id(transaction, name)
-    existing_id = _id(transaction, new_name)
+    class_id = _require_custom_id(transaction, name)
+    existing_id = _find_id(transaction, new_name)
     if existing_id is not None and existing_id != class_id:
         raise ResourceClassExistsError(new_name)
     renamed = transaction.execute(
@@ -80,8 +76,8 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     Raises:
         ResourceClassNotFoundError, StandardResourceClassError, ResourceClassInUseError.
     """
-    class_id = _custom_id(transaction, name)
-    # Delete first: this waits for transactions that lock the class to use it.
+    class_id = _require_custom_id(transaction, name)
+    # Delete before the check: the statement waits for transactions that lock the class to use it.
     deleted = transaction.execute(_DELETE, class_id=class_id, known_name=name)
     if deleted.rowcount != 1:
         raise RetryTransactionError
@@ -90,8 +86,8 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     transaction.touch_catalogue()
 
 
-def _custom_id(transaction: ReadTransaction, name: str) -> int:
-    class_id = _id(transaction, name)
+def _require_custom_id(transaction: ReadTransaction, name: str) -> int:
+    class_id = _find_id(transaction, name)
     if class_id is None:
         raise ResourceClassNotFoundError(name)
     if class_id < FIRST_CUSTOM_CLASS_ID:
@@ -99,38 +95,35 @@ def _custom_id(transaction: ReadTransaction, name: str) -> int:
     return class_id
 
 
-def _id(transaction: ReadTransaction, name: str) -> int | None:
+def _find_id(transaction: ReadTransaction, name: str) -> int | None:
     return find_ids(transaction, [name]).get(name)
 
 
 def find_ids(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
     """Return the ids of the resource classes that exist, by name."""
-    return _find(transaction, _NAMED, sorted(set(names)))
+    return _find_ids(transaction, _NAMED, sorted(set(names)))
 
 
 def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
     """Return the ids of the resource classes that exist, by name, locked until the transaction ends.
 
-    Inventories have no foreign key to their class. Standard classes never change.
+    Inventories have no foreign key to their class. Standard classes never change and need no lock.
     """
-    distinct_names = list(dict.fromkeys(names))
-    custom = _find(transaction, _LOCKED, [name for name in distinct_names if _is_custom(name)])
-    standard = _find(
-        transaction, _NAMED, [name for name in distinct_names if not _is_custom(name)]
-    )
-    return custom | standard
+    names = set(names)
+    custom = {name for name in names if name.startswith(CUSTOM_PREFIX)}
+    locked_ids = _find_ids(transaction, _LOCKED, sorted(custom))
+    return locked_ids | _find_ids(transaction, _NAMED, sorted(names - custom))
 
 
 def require_unchanged_ids(
     transaction: ReadTransaction, known: Mapping[str, int], names: Iterable[str]
 ) -> None:
-    """Check that names still have the known ids, before a refusal relies on them.
+    """Raise `RetryTransactionError` unless names still have the known ids.
 
-    Raises:
-        RetryTransactionError: if a name has another id.
+    Called before a refusal that relies on them.
     """
     sorted_names = sorted(names)
-    id_by_name = _find(transaction, _NAMED, sorted_names)
+    id_by_name = _find_ids(transaction, _NAMED, sorted_names)
     if any(id_by_name.get(name) != known.get(name) for name in sorted_names):
         raise RetryTransactionError
 
@@ -140,11 +133,7 @@ def load_class_names(transaction: ReadTransaction, ids: Iterable[int]) -> Mappin
     return {row.id: row.name for row in transaction.rows(_WITH_ID, ids=sorted(set(ids)))}
 
 
-def _find(transaction: ReadTransaction, statement: str, names: Sequence[str]) -> dict[str, int]:
-    if not names:
-        return {}
+def _find_ids(
+    transaction: ReadTransaction, statement: str, names: Sequence[str]
+) -> dict[str, int]:
     return {row.name: row.id for row in transaction.rows_in_chunks(statement, names=names)}
-
-
-def _is_custom(name: str) -> bool:
-    return name.startswith(CUSTOM_PREFIX)

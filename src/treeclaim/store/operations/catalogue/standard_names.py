@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inserts the standard traits and resource classes of the libraries.
-
-Contract pages 05 (section 3.1) and 85 (notes). Existing names and ids stay.
-"""
+"""Inserts standard traits and resource classes (contract pages 05, section 3.1, and 85, notes)."""
 
 import os_resource_classes
 import os_traits
@@ -12,17 +9,13 @@ from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.schema.tables import resource_classes, traits
 
 
-def _standard_traits() -> set[str]:
-    return set(os_traits.get_traits())
-
-
 def sync_standard_names(transaction: WriteTransaction) -> int:
-    """Insert the missing standard names; return how many.
+    """Insert the missing standard names of the libraries, and return their number; existing names keep their ids.
 
-    Of two concurrent processes, the second one runs again and finds the names.
+    If two processes insert them concurrently, one transaction fails and retries.
     """
     known_traits = {row[0] for row in transaction.rows("SELECT name FROM traits")}
-    new_traits = [name for name in sorted(_standard_traits()) if name not in known_traits]
+    new_traits = sorted(set(os_traits.get_traits()) - known_traits)
     transaction.change_each(
         compile_insert(traits),
         ({"name": name, "created_at": transaction.now} for name in new_traits),

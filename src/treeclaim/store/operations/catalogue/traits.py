@@ -25,14 +25,14 @@ _DELETE = "DELETE FROM traits WHERE id = :trait_id"
 
 @dataclass(frozen=True, slots=True)
 class TraitRow:
-    """A trait; `modified_at` is its last change in seconds since the epoch, 0 if it is unknown."""
+    """A trait; `modified_at` is its last change in seconds since the epoch, 0 if unknown."""
 
     id: int = field(compare=False, repr=False)
     modified_at: float = field(compare=False, repr=False)
 
 
 def ensure(transaction: WriteTransaction, name: str) -> TraitRow | None:
-    """Create a trait if it does not exist (section 4); return it if it does."""
+    """Create a trait (section 4); return the existing one if it exists, else None."""
     existing_trait = find_traits(transaction, [name]).get(name)
     if existing_trait is None:
         transaction.execute(_INSERT, name=name, created_at=transaction.now)
@@ -56,17 +56,14 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     if transaction.row(_USED, trait_id=trait.id) is not None:
         raise ConflictError(f"The trait {name} is in use by a resource provider.")
     if transaction.execute(_DELETE, trait_id=trait.id).rowcount != 1:
-        # Another transaction has deleted it.
+        # A concurrent transaction has deleted it.
         raise RetryTransactionError
     transaction.touch_catalogue()
 
 
 def find_traits(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, TraitRow]:
     """Return the traits that exist, by name."""
-    sorted_names = sorted(names)
-    if not sorted_names:
-        return {}
     return {
         row.name: TraitRow(row.id, seconds(row.updated_at, row.created_at))
-        for row in transaction.rows_in_chunks(_NAMED, names=sorted_names)
+        for row in transaction.rows_in_chunks(_NAMED, names=sorted(names))
     }

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumption of inventories, read under locks (contract page 102, section 2).
+"""Consumption of inventories by others (contract page 102, section 2), read under locks.
 
-A write that changes the consumption of an inventory locks its provider, and the former and new consumed
-providers. A claim of a consuming inventory locks the same providers. Under the lock of a provider, the
-consumption by and of its inventories therefore does not change.
+Both a change of the consumption by an inventory and a claim of the inventory lock its provider and the
+consumed providers. Under the lock of a provider, consumption by and of its inventories therefore stays.
 """
 
 from collections import Counter, defaultdict
@@ -17,10 +16,10 @@ from treeclaim.store.database.transactions import (
     seconds,
 )
 
-Entries = Mapping[Key, Mapping[Key, int]]
-"""The consumption of each unit of consuming inventories: amounts by consumed inventory, in order of ids."""
+ConsumedAmounts = Mapping[Key, Mapping[Key, int]]
+"""Amounts that a unit of each consuming inventory consumes, by consumed inventory, in order of ids."""
 
-NOTHING: Entries = {}
+NO_CONSUMPTION: ConsumedAmounts = {}
 
 _COLUMNS = (
     "resource_provider_id, resource_class_id, consumed_provider_id, consumed_class_id, amount"
@@ -32,42 +31,39 @@ JOIN resource_providers ON resource_providers.id = resource_provider_id WHERE uu
 """
 
 
-def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entries:
-    """Return the consumption of the inventories of providers."""
-    return _entries(transaction.rows_in_chunks(_OF_IDS, ids=sorted(provider_ids)))
+def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]) -> ConsumedAmounts:
+    """Return the consumption by the inventories of providers."""
+    return _group_rows(transaction.rows_in_chunks(_OF_IDS, ids=sorted(provider_ids)))
 
 
-def load_consumption_by_uuid(transaction: ReadTransaction, uuids: Collection[str]) -> Entries:
-    """Return the consumption of the inventories of providers, by their UUIDs."""
-    return _entries(transaction.rows_in_chunks(_OF_UUIDS, uuids=sorted(uuids)))
+def load_consumption_by_uuid(transaction: ReadTransaction, uuids: Collection[str]) -> ConsumedAmounts:
+    """Return the consumption by the inventories of providers, given UUIDs."""
+    return _group_rows(transaction.rows_in_chunks(_OF_UUIDS, uuids=sorted(uuids)))
 
 
-def _entries(rows: Iterable[tuple[int, int, int, int, int]]) -> Entries:
-    entries: defaultdict[Key, dict[Key, int]] = defaultdict(dict)
-    for provider_id, class_id, consumed, consumed_class, amount in sorted(rows):
-        entries[provider_id, class_id][consumed, consumed_class] = amount
-    return dict(entries)
+def _group_rows(rows: Iterable[tuple[int, int, int, int, int]]) -> ConsumedAmounts:
+    consumption: defaultdict[Key, dict[Key, int]] = defaultdict(dict)
+    for provider_id, class_id, consumed_provider, consumed_class, amount in sorted(rows):
+        consumption[provider_id, class_id][consumed_provider, consumed_class] = amount
+    return dict(consumption)
 
 
-def list_consumed_providers(entries: Entries, keys: Iterable[Key]) -> set[int]:
-    """Return the ids of the providers that these inventories consume."""
-    return {provider_id for key in keys for provider_id, _ in entries.get(key, ())}
+def list_consumed_providers(consumption: ConsumedAmounts, keys: Iterable[Key]) -> set[int]:
+    """Return the ids of the providers with inventories that these inventories consume."""
+    return {provider_id for key in keys for provider_id, _ in consumption.get(key, ())}
 
 
-def add_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
-    """Return amounts by inventory, which may be negative, plus the amounts that they consume."""
+def add_consumed(amounts: Mapping[Key, int], consumption: ConsumedAmounts) -> Counter[Key]:
+    """Return amounts, which may be negative, plus the amounts that they consume."""
     used = Counter(amounts)
     for key, amount in amounts.items():
-        for consumed, units in entries.get(key, {}).items():
+        for consumed, units in consumption.get(key, {}).items():
             used[consumed] += amount * units
     return used
 
 
 def record_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
-    """Record for the feed that the usage of consumed providers has changed.
-
-    A reader computes the amounts from the changes of the consuming inventories.
-    """
+    """Record changed usage of consumed providers for the feed, from which readers compute the amounts."""
     nothing = UsageChange({}, 0, 0, seconds(transaction.now))
     for provider_id in sorted(provider_ids):
         transaction.touch_usage(provider_id, nothing)

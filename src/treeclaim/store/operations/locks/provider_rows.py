@@ -23,7 +23,7 @@ WHERE id IN :ids
 
 @dataclass(slots=True)
 class LockedProvider:
-    """A provider with a row locked by this transaction; `generation` includes the raises of this transaction."""
+    """A provider with a locked row; `generation` includes the increments of this transaction."""
 
     id: int
     uuid: str
@@ -34,7 +34,7 @@ class LockedProvider:
 
 
 def lock_provider(transaction: WriteTransaction, uuid: str) -> LockedProvider:
-    """Lock the row of one provider; raise `ProviderNotFoundError` if no provider has exactly this UUID."""
+    """Lock the provider with exactly this UUID; raise `ProviderNotFoundError` if none exists."""
     for provider in lock_providers(transaction, [uuid]):
         # Some collations also match other spellings.
         if provider.uuid == uuid:
@@ -45,7 +45,7 @@ def lock_provider(transaction: WriteTransaction, uuid: str) -> LockedProvider:
 def lock_providers(
     transaction: WriteTransaction, uuids: Collection[str], ids: Collection[int] = ()
 ) -> list[LockedProvider]:
-    """Lock providers named by uuid or id, in ascending order of ids, as all writes do."""
+    """Lock the existing ones of these providers, in ascending order of ids, as all writes do."""
     if len(uuids) + len(ids) <= NAMES_PER_STATEMENT:
         rows = transaction.rows(_LOCK_IN_ORDER, uuids=sorted(uuids), ids=sorted(ids))
         return [_provider(row) for row in rows]
@@ -59,15 +59,15 @@ def lock_providers(
 
 
 def lock_shapes(transaction: WriteTransaction, roots: Collection[int]) -> None:
-    """Prevent other changes of the shape of trees, given their roots.
+    """Lock the shape of trees, given the ids of their roots.
 
-    Two concurrent moves could create a cycle that neither of them sees.
+    Without the lock, two concurrent moves could create a cycle that neither of them sees.
     """
     transaction.rows(_LOCK_ROOTS, ids=sorted(roots))
 
 
 def require_generation(provider: LockedProvider, expected: int) -> None:
-    """Raise `ProviderGenerationConflictError` if a provider has another generation."""
+    """Raise `ProviderGenerationConflictError` unless a provider has the expected generation."""
     if provider.generation != expected:
         raise ProviderGenerationConflictError(
             provider.uuid, actual=provider.generation, given=expected
@@ -79,9 +79,9 @@ def raise_generations(
     providers: Iterable[LockedProvider],
     steps: Mapping[int, int],
 ) -> None:
-    """Raise the generations of locked providers by `steps`, by one statement for each number of steps.
+    """Raise the generations of locked providers by `steps`, given by provider id.
 
-    The caller records for the feed what it changed.
+    It executes one statement for each distinct step. The caller records the changes for the feed.
     """
     ids_by_step: dict[int, list[int]] = defaultdict(list)
     for provider in providers:

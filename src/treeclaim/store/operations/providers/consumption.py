@@ -23,7 +23,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.catalogue.resource_classes import find_ids
 from treeclaim.store.operations.locks.consumed import (
-    Entries,
+    Consumption,
     list_consumed_providers,
     load_consumption,
     load_consumption_by_uuid,
@@ -104,7 +104,7 @@ def lock_all(
 
 def resolve(
     transaction: ReadTransaction, consumes_by_key: Mapping[Key, Sequence[Consumption]]
-) -> Entries:
+) -> ConsumedAmounts:
     """Return the new consumption of inventories by ids, without entries for unknown names."""
     consumes = [entry for entries in consumes_by_key.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
@@ -120,7 +120,7 @@ def resolve(
     }
 
 
-def write(transaction: WriteTransaction, after: Entries, before: Entries) -> None:
+def write(transaction: WriteTransaction, after: ConsumedAmounts, before: ConsumedAmounts) -> None:
     """Replace the consumption of inventories by the result of `resolve`, under the locks of `lock_all`."""
     if not after:
         return

@@ -26,7 +26,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue.resource_classes import load_class_names, lock_classes
-from treeclaim.store.operations.locks.consumed import Entries, load_consumption
+from treeclaim.store.operations.locks.consumed import Consumption, load_consumption
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.part_writer import (
     AT_ONCE,
@@ -79,7 +79,7 @@ class InventoryWriter(PartWriter):
         self._equal: dict[int, list[int]] = {}
         self._deleted: dict[int, set[int]] = {}
         self._consumes: dict[Key, Sequence[Consumption]] = {}
-        self._consumed_before: Entries = {}
+        self._consumed_before: ConsumedAmounts = {}
         self._new_consumed: dict[Key, Mapping[Key, int]] = {}
 
     @property

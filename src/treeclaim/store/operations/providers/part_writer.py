@@ -269,8 +269,6 @@ class AggregateWriter(_RowWriter):
 
 def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, int]:
     """Return the ids of aggregates, locked; create those that do not exist."""
-    if not uuids:
-        return {}
     id_by_uuid = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
     return {
         uuid: id_by_uuid[uuid] if uuid in id_by_uuid else _ensure_aggregate(transaction, uuid)
