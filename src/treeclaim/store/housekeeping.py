@@ -117,9 +117,9 @@ class Housekeeper:
         holds = [uuid for provider_id, uuid in ended if provider_id == _NO_PROVIDER]
         conditions = [condition for condition in ended if condition[0] != _NO_PROVIDER]
         if holds:
-            self._store.write(hold_writes.end, holds)
+            self._store.write(hold_writes.end_expired, holds)
         if conditions:
-            self._store.write(condition_writes.end, conditions)
+            self._store.write(condition_writes.end_expired, conditions)
         return bool(ended)
 
     def prune(self, keep: timedelta) -> int:

@@ -190,7 +190,7 @@ def _end_hold(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
     uuid = item["consumer"]
     if transaction.row(_TERMS, uuid=uuid) is None:
         return _GONE
-    holds.end(transaction, [uuid])
+    holds.end_expired(transaction, [uuid])
     return _GONE if transaction.row(_TERMS, uuid=uuid) is not None else _DONE
 
 
@@ -207,7 +207,7 @@ def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
 
 
 def _delete_draws(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
-    return _DONE if holds.forget_beyond(transaction, item["consumer"]) else _GONE
+    return _DONE if holds.delete_excess_draws(transaction, item["consumer"]) else _GONE
 
 
 _REPAIRS: Mapping[FindingKind, Callable[[WriteTransaction, Mapping[str, Any]], RepairOutcome]] = {

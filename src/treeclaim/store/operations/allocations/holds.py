@@ -95,7 +95,7 @@ def lock_holds(
     rows = {uuid: row for uuid, row in {**known, **added_consumers}.items() if uuid in uuids}
     terms = load_hold_terms(transaction, sorted(rows))
     if ended := _end(transaction, terms):
-        raise PrerequisiteError(lambda later_transaction: end(later_transaction, ended))
+        raise PrerequisiteError(lambda later_transaction: end_expired(later_transaction, ended))
     held = load_current_allocations(transaction, sorted(terms))
     recorded = _record(transaction, claiming)
     # Only holds that return have draws.
@@ -148,7 +148,7 @@ def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) 
     return counted
 
 
-def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
+def end_expired(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     """Remove the expired ones of these holds."""
     rows = consumers.lock(transaction, sorted(uuids))
     ended = _end(transaction, load_hold_terms(transaction, sorted(rows)))
@@ -169,7 +169,7 @@ def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
             transaction.change(statement, uuids=sorted(uuids))
 
 
-def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
+def delete_excess_draws(transaction: WriteTransaction, consumer_uuid: str) -> bool:
     """Remove the draws of a consumer beyond its allocations; return whether any existed.
 
     Raises:

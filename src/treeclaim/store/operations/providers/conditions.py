@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of providers: set, delete, end (contract page 102, section 3).
+"""Conditions of providers (contract page 102, section 3).
 
-A condition applies to a provider and its descendants. A write that sets one locks the shape of the tree and then
-these providers, as claims do. Claims that have not read the condition therefore commit before it, and later
-claims read it.
+A condition applies to a provider and its descendants. The write of a condition locks the shape of the tree and
+then these providers, as claims do. A claim therefore either commits before the condition, or reads it.
 """
 
 import json
@@ -55,33 +54,29 @@ WHERE c.consumed_provider_id IN :ids
 
 
 def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition) -> None:
-    """Set a condition of a provider, and replace the one with its key; later claims read it.
+    """Set a condition of a provider; replace the condition with the same key.
 
     Raises:
         ProviderNotFoundError.
         ConflictError: if the provider has `MOST_CONDITIONS` other conditions.
     """
-    place = find_provider(transaction, provider_uuid)
-    _lock_below(transaction, place)
+    provider = find_provider(transaction, provider_uuid)
+    _lock_subtree(transaction, provider)
     now = read_clock(transaction.connection)
-    rows = transaction.rows(_PRESENT, provider_id=place.id)
-    present = {row.name: read_condition(row) for row in rows}
-    if present.get(condition.key) == condition:
+    rows = transaction.rows(_PRESENT, provider_id=provider.id)
+    condition_by_key = {row.name: read_condition(row) for row in rows}
+    former = condition_by_key.pop(condition.key, None)
+    if former == condition:
         return
-    other_conditions = [
-        other
-        for other in present.values()
-        if other.key != condition.key and not other.has_ended(now)
-    ]
-    if len(other_conditions) >= MOST_CONDITIONS:
+    if sum(not kept.has_ended(now) for kept in condition_by_key.values()) >= MOST_CONDITIONS:
         raise ConflictError(
             f"Resource provider {provider_uuid} has {MOST_CONDITIONS} conditions already."
         )
-    if condition.key in present:
-        transaction.execute(_DELETE, provider_id=place.id, key=condition.key)
+    if former is not None:
+        transaction.execute(_DELETE, provider_id=provider.id, key=condition.key)
     transaction.execute(
         _INSERT,
-        resource_provider_id=place.id,
+        resource_provider_id=provider.id,
         name=condition.key,
         effect=int(condition.effect),
         ends_at=condition.until,
@@ -89,18 +84,21 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
         began=condition.began,
         reason=json.dumps(condition.reason),
     )
-    transaction.touch_providers([place.id], Part.CONDITIONS)
+    transaction.touch_providers([provider.id], Part.CONDITIONS)
 
 
-def _lock_below(transaction: WriteTransaction, place: Any) -> None:
-    """Lock a provider, as `find_provider` returns it, and its descendants; retry if it was moved or deleted."""
-    lock_shapes(transaction, {place.root})
-    ids = _load_subtree_ids(transaction, place)
+def _lock_subtree(transaction: WriteTransaction, provider: Any) -> None:
+    """Lock a provider, a row of `find_provider`, and its descendants.
+
+    Raises:
+        RetryTransactionError: if the provider was moved or deleted meanwhile.
+    """
+    lock_shapes(transaction, {provider.root})
     locked: dict[int, LockedProvider] = {}
-    for batch in chunks(ids):
+    for batch in chunks(_load_subtree_ids(transaction, provider.id)):
         locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
-    provider = locked.get(place.id)
-    if provider is None or (provider.uuid, provider.root_id) != (place.uuid, place.root):
+    row = locked.get(provider.id)
+    if row is None or (row.uuid, row.root_id) != (provider.uuid, provider.root):
         raise RetryTransactionError
 
 
@@ -108,8 +106,8 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
     """Delete a condition of a provider.
 
     Raises:
-        ProviderNotFoundError: if the provider does not exist.
-        NotFoundError: if it has no such condition.
+        ProviderNotFoundError.
+        NotFoundError: if the provider has no such condition.
     """
     provider = lock_provider(transaction, provider_uuid)
     now = read_clock(transaction.connection)
@@ -120,12 +118,12 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
     transaction.touch_providers([provider.id], Part.CONDITIONS)
 
 
-def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None:
-    """Remove the ended ones of these conditions, given by provider id and key."""
+def end_expired(transaction: WriteTransaction, keys: Sequence[tuple[int, str]]) -> None:
+    """Delete the expired ones of these conditions, given by provider id and key."""
     now = read_clock(transaction.connection)
-    for provider_id, key in sorted(ended):
-        done = transaction.execute(_DELETE_ENDED, provider_id=provider_id, key=key, now=now)
-        if done.rowcount:
+    for provider_id, key in sorted(keys):
+        deleted = transaction.execute(_DELETE_ENDED, provider_id=provider_id, key=key, now=now)
+        if deleted.rowcount:
             transaction.touch_providers([provider_id], Part.CONDITIONS)
 
 
@@ -135,13 +133,11 @@ def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str
     Raises:
         ProviderNotFoundError.
     """
-    place = find_provider(transaction, provider_uuid)
-    ids = _load_subtree_ids(transaction, place)
+    ids = _load_subtree_ids(transaction, find_provider(transaction, provider_uuid).id)
     rows = transaction.rows_in_chunks(_CONSUMERS, ids=ids)
     consumers = {row.consumer_id for row in rows}
     return {"consumers": len(consumers), "providers": len(ids)}
 
 
-def _load_subtree_ids(transaction: ReadTransaction, place: Any) -> list[int]:
-    """Return the ids of a provider, as `find_provider` returns it, and of its descendants."""
-    return sorted(row.id for row in transaction.rows(_SUBTREE_IDS, provider_id=place.id))
+def _load_subtree_ids(transaction: ReadTransaction, provider_id: int) -> list[int]:
+    return sorted(row.id for row in transaction.rows(_SUBTREE_IDS, provider_id=provider_id))

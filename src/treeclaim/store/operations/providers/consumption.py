@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the consumption of inventories, and checks its rules (contract page 102, section 2).
 
-A consumed inventory belongs to the same provider or an ancestor, exists at the end of the write, and
-does not consume another one. The rules are checked on the final rows, independent of the order of writes.
-No other writer changes the checked rows meanwhile: a write of an inventory locks the rows of its provider
-and of the consumed providers, and a move locks the rows of all moved providers.
+A consumed inventory must exist, belong to the same provider or an ancestor, and not consume another one. The
+checks read the final rows, so the order of writes does not matter. No other writer changes these rows meanwhile:
+a write of an inventory locks its provider and the consumed providers, and a move locks all moved providers.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.catalogue.resource_classes import find_ids
 from treeclaim.store.operations.locks.consumed import (
-    Consumption,
+    ConsumedAmounts,
     list_consumed_providers,
     load_consumption,
     load_consumption_by_uuid,
@@ -41,7 +40,7 @@ _DELETE = """
 DELETE FROM treeclaim_consumption
 WHERE resource_provider_id = :provider_id AND resource_class_id = :class_id
 """
-_DELETE_LEFT = """
+_DELETE_LEFTOVERS = """
 DELETE FROM treeclaim_consumption WHERE resource_provider_id IN :ids AND NOT EXISTS (
     SELECT 1 FROM inventories
     WHERE inventories.resource_provider_id = treeclaim_consumption.resource_provider_id
@@ -49,7 +48,7 @@ DELETE FROM treeclaim_consumption WHERE resource_provider_id IN :ids AND NOT EXI
 )
 """
 _IDS = "SELECT id, uuid FROM resource_providers WHERE uuid IN :uuids"
-_FAULTS = CONSUMPTION_BY_NAMES.format(
+_CHECKED = CONSUMPTION_BY_NAMES.format(
     further=""", inventories.id IS NULL AS is_missing, EXISTS (
         SELECT 1 FROM treeclaim_consumption further
         WHERE further.resource_provider_id = c.consumed_provider_id
@@ -59,18 +58,20 @@ _FAULTS = CONSUMPTION_BY_NAMES.format(
     "LEFT JOIN inventories ON inventories.resource_provider_id = c.consumed_provider_id "
     "AND inventories.resource_class_id = c.consumed_class_id "
 )
-_LISTS = [
-    f"{_FAULTS} WHERE c.resource_provider_id IN :ids",
-    f"{_FAULTS} WHERE c.consumed_provider_id IN :ids",
+_SELECT_FAULTS = [
+    f"{_CHECKED} WHERE c.resource_provider_id IN :ids",
+    f"{_CHECKED} WHERE c.consumed_provider_id IN :ids",
 ]
 _PARENTS = "SELECT id, parent_provider_id FROM resource_providers WHERE id IN :ids"
-_OTHERS = (
+_CONSUMED_BY_OTHERS = (
     f"{CONSUMPTION_BY_NAMES} WHERE c.consumed_provider_id = :provider_id "
     "AND c.resource_provider_id <> :provider_id LIMIT 1"
 ).format(further="")
 
 
-Lock = Callable[[WriteTransaction, Collection[str], Collection[int]], Iterable[LockedProvider]]
+LockProviders = Callable[
+    [WriteTransaction, Collection[str], Collection[int]], Iterable[LockedProvider]
+]
 """Locks providers by UUID and by id."""
 
 
@@ -78,9 +79,9 @@ def lock_all(
     transaction: WriteTransaction,
     uuids: Collection[str],
     new_inventories: Collection[Inventory],
-    lock: Lock = lock_providers,
+    lock: LockProviders = lock_providers,
 ) -> dict[str, LockedProvider]:
-    """Lock providers, and their consumed providers before and after a write; return the existing ones.
+    """Lock providers, and the providers that they consume before and after a write; return the existing ones.
 
     One call of `lock` locks them all: a second call could lock rows out of order.
 
@@ -89,23 +90,22 @@ def lock_all(
     """
     if all(inventory.consumes is None for inventory in new_inventories):
         return {row.uuid: row for row in lock(transaction, uuids, ())}
-    entries = load_consumption_by_uuid(transaction, uuids)
-    before = list_consumed_providers(entries, entries)
+    consumption_before = load_consumption_by_uuid(transaction, uuids)
+    before = list_consumed_providers(consumption_before, consumption_before)
     after = {
         consumes.provider for inventory in new_inventories for consumes in inventory.consumes or ()
     }
     rows = {row.uuid: row for row in lock(transaction, {*uuids, *after}, before)}
-    entries = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
-    if not list_consumed_providers(entries, entries) <= before:
+    locked = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
+    if not list_consumed_providers(locked, locked) <= before:
         raise RetryTransactionError
-    # On one node, a move waits for the rows of the moved providers.
     return rows
 
 
 def resolve(
     transaction: ReadTransaction, consumes_by_key: Mapping[Key, Sequence[Consumption]]
 ) -> ConsumedAmounts:
-    """Return the new consumption of inventories by ids, without entries for unknown names."""
+    """Return the new consumption of inventories by ids, without unknown providers and classes."""
     consumes = [entry for entries in consumes_by_key.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
     ids = {row.uuid: row.id for row in transaction.rows_in_chunks(_IDS, uuids=uuids)}
@@ -121,7 +121,7 @@ def resolve(
 
 
 def write(transaction: WriteTransaction, after: ConsumedAmounts, before: ConsumedAmounts) -> None:
-    """Replace the consumption of inventories by the result of `resolve`, under the locks of `lock_all`."""
+    """Replace the consumption by inventories, under the locks of `lock_all`."""
     if not after:
         return
     transaction.change_each(
@@ -152,9 +152,9 @@ def write(transaction: WriteTransaction, after: ConsumedAmounts, before: Consume
 
 
 def delete_leftovers(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
-    """Delete the consumption of missing inventories, which other programs leave behind."""
+    """Delete the consumption by missing inventories, which other programs leave behind."""
     for ids in chunks(sorted(provider_ids)):
-        transaction.execute(_DELETE_LEFT, ids=ids)
+        transaction.execute(_DELETE_LEFTOVERS, ids=ids)
 
 
 def find_faults(
@@ -162,15 +162,17 @@ def find_faults(
 ) -> list[tuple[int, TreeclaimError]]:
     """Find violated rules of the consumption by, or of, locked providers after a write.
 
-    Returns the id of a concerned provider and the error for each fault. `written` are the inventories with a
-    consumption that this call has written.
+    `written` are the inventories with a consumption that this call has written.
+
+    Returns:
+        The id of a concerned provider, and the error, of each fault.
     """
     rows = [
         row
-        for statement in _LISTS
+        for statement in _SELECT_FAULTS
         for row in transaction.rows_in_chunks(statement, ids=sorted(provider_ids))
     ]
-    parents = _parents_above(transaction, rows)
+    parents = _load_parents(transaction, rows)
     errors = {}
     for row in rows:
         key = (row.resource_provider_id, row.resource_class_id)
@@ -188,10 +190,12 @@ def find_faults(
     return [errors[key] for key in sorted(errors)]
 
 
-def _parents_above(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[int, int | None]:
+def _load_parents(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[int, int | None]:
     """Return the parents of the consuming providers and of their ancestors, by id."""
     parents: dict[int, int | None] = {row.resource_provider_id: row.parent_id for row in rows}
-    while unknown := {each for each in parents.values() if each is not None} - parents.keys():
+    while (
+        unknown := {parent for parent in parents.values() if parent is not None} - parents.keys()
+    ):
         parents |= dict.fromkeys(unknown)
         rows = transaction.rows_in_chunks(_PARENTS, ids=sorted(unknown))
         parents |= {row.id: row.parent_provider_id for row in rows}
@@ -199,7 +203,7 @@ def _parents_above(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[in
 
 
 def require_unconsumed(transaction: ReadTransaction, provider: LockedProvider) -> None:
-    """Raise `ProviderInUseError` if an inventory of another provider consumes one of this provider."""
-    row = transaction.row(_OTHERS, provider_id=provider.id)
+    """Raise `ProviderInUseError` if another provider consumes an inventory of this provider."""
+    row = transaction.row(_CONSUMED_BY_OTHERS, provider_id=provider.id)
     if row is not None:
         raise ProviderInUseError(provider.uuid, by=(row.by_uuid, row.by_class))

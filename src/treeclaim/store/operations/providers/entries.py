@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the states of entries to their providers, all or none (contract page 99, section 8).
+"""Writes entries to their providers, all or none (contract page 99, section 8).
 
 A URL of one provider is a batch of one entry with other `WriteRules`.
 """
@@ -20,7 +20,7 @@ from treeclaim.model.extension.batch import (
     find_uuids,
 )
 from treeclaim.model.parts import ProviderPart
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.locks.provider_rows import require_generation
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.inventories import InventoryWriter
@@ -33,8 +33,8 @@ from treeclaim.store.operations.providers.part_writer import (
     WriteRules,
     inventories_in,
     raise_all,
-    raise_changed,
     raise_first,
+    record_changes,
 )
 from treeclaim.store.operations.providers.tree_writer import TreeWriter
 
@@ -44,7 +44,7 @@ WRITERS: Sequence[type[PartWriter]] = (
     AggregateWriter,
     AttributeWriter,
 )
-"""The writer of each part, in the order in which parts are written."""
+"""The writer of each part, in the order of writes."""
 
 CREATE_RULE = "placement:resource_providers:create"
 UPDATE_RULE = "placement:resource_providers:update"
@@ -61,24 +61,24 @@ def apply(
     *,
     create_names: bool,
 ) -> list[EntryOutcome]:
-    """Create and change providers, and missing custom traits and classes with `create_names`.
+    """Create and change providers; with `create_names`, also create missing custom traits and classes.
 
-    `is_allowed` returns whether a policy rule allows its operation to the caller.
+    `is_allowed` returns whether a policy rule allows an operation to the caller.
 
     Raises:
         BatchRefusedError: with all problems.
         BatchForbiddenError: if a policy rule forbids an entry.
     """
     problems: list[EntryFault] = []
-    every_target = _find_targets(transaction, entries, problems)
-    _require_allowed(every_target, is_allowed)
-    write_targets(transaction, every_target, _RULES_OF_BATCH, problems, create_names=create_names)
-    return [_outcome(target) for target in every_target]
+    targets = _find_targets(transaction, entries, problems)
+    _require_allowed(targets, is_allowed)
+    write_targets(transaction, targets, _RULES_OF_BATCH, problems, create_names=create_names)
+    return [_make_outcome(target) for target in targets]
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """The generation of a provider after the write of a part, and `PartWriter.modified_at`."""
+    """The generation of a provider after a write, and `PartWriter.modified_at`."""
 
     generation: int
     modified_at: float = field(compare=False, repr=False)
@@ -93,13 +93,11 @@ def write_part(
     *,
     rules: WriteRules = _RULES_OF_URL,
 ) -> WrittenPart:
-    """Write one part of a provider, which must have the `generation` unless that is None.
-
-    The part is one of contract pages 30, 40 and 50, or the attributes of page 102, section 1.
+    """Write one part of a provider (contract pages 30, 40 and 50, and page 102, section 1).
 
     Raises:
-        ProviderNotFoundError: if the provider does not exist.
-        ProviderGenerationConflictError: if it has another generation.
+        ProviderNotFoundError.
+        ProviderGenerationConflictError: if the provider has another generation, unless None is given.
         TreeclaimError: the first problem.
     """
     entry = BatchEntry(provider_uuid, None, values={part.name: value})
@@ -116,30 +114,30 @@ def write_part(
 
 def write_targets(
     transaction: WriteTransaction,
-    every_target: Sequence[Target],
+    targets: Sequence[Target],
     rules: WriteRules,
     problems: list[EntryFault],
     *,
     create_names: bool = False,
     check_names: Callable[[], None] = lambda: None,
 ) -> float:
-    """Write the states of entries to their locked providers; return the newest `modified_at` of the parts.
+    """Write entries to their locked providers; return the newest `modified_at` of the parts.
 
-    `check_names` is called after the parents were checked, and before the first write.
+    `check_names` is called after the check of parents, and before the first write.
 
     Raises:
         BatchRefusedError: with all problems of a batch.
-        TreeclaimError: the first problem otherwise.
+        TreeclaimError: the first problem of another write.
     """
     stop = (lambda _problems: None) if rules.is_batch else raise_first
-    writers = [writer(transaction, every_target, rules) for writer in WRITERS]
+    writers = [writer(transaction, targets, rules) for writer in WRITERS]
     if create_names:
         for writer in writers:
             writer.create_names()
     for writer in writers:
         writer.look_up(problems)
     stop(problems)
-    tree = TreeWriter(transaction, every_target, rules)
+    tree = TreeWriter(transaction, targets, rules)
     tree.judge(problems)
     stop(problems)
     check_names()
@@ -154,7 +152,7 @@ def write_targets(
         writer.check(problems, moved)
     stop(problems)
     raise_all(problems)
-    raise_changed(transaction, every_target, rules)
+    record_changes(transaction, targets, rules)
     return max(writer.modified_at for writer in writers)
 
 
@@ -162,31 +160,26 @@ def _find_targets(
     transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[EntryFault]
 ) -> list[Target]:
     """Find and lock the providers of entries; add a problem for each faulty entry, and skip the entry."""
-    names = {entry.name for entry in entries if entry.name is not None}
-    holders = _find_holders(transaction, sorted(names))
+    names = sorted({entry.name for entry in entries if entry.name is not None})
+    holders = {row.name: row.uuid for row in transaction.rows_in_chunks(_NAMED, names=names)}
     uuids = {uuid for uuid in find_uuids(entries, holders) if uuid is not None}
     # One statement for all: a second one could lock rows out of order.
     rows = consumption.lock_all(transaction, uuids, list(inventories_in(entries)))
     return find_sound_targets(entries, holders, rows, problems)
 
 
-def _find_holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
-    """Return the UUIDs of the providers with these names, by name."""
-    return {row.name: row.uuid for row in transaction.rows_in_chunks(_NAMED, names=names)}
-
-
-def _require_allowed(every_target: Sequence[Target], is_allowed: Callable[[str], bool]) -> None:
-    if any(target.is_new for target in every_target) and not is_allowed(CREATE_RULE):
+def _require_allowed(targets: Sequence[Target], is_allowed: Callable[[str], bool]) -> None:
+    if any(target.is_new for target in targets) and not is_allowed(CREATE_RULE):
         raise BatchForbiddenError(CREATE_RULE)
     is_update = any(
         not target.is_new and (target.is_renamed or not isinstance(target.entry.parent, Omission))
-        for target in every_target
+        for target in targets
     )
     if is_update and not is_allowed(UPDATE_RULE):
         raise BatchForbiddenError(UPDATE_RULE)
 
 
-def _outcome(target: Target) -> EntryOutcome:
+def _make_outcome(target: Target) -> EntryOutcome:
     if target.is_new:
         result = BatchResult.CREATED
     else:

@@ -26,10 +26,10 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue.resource_classes import load_class_names, lock_classes
-from treeclaim.store.operations.locks.consumed import Consumption, load_consumption
+from treeclaim.store.operations.locks.consumed import ConsumedAmounts, load_consumption
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.part_writer import (
-    AT_ONCE,
+    PROVIDERS_PER_STATEMENT,
     InventoryScope,
     PartWriter,
     Target,
@@ -57,12 +57,12 @@ _OF_CLASSES = "WHERE resource_provider_id = :provider_id AND resource_class_id I
 _SET_UPDATED = f"UPDATE inventories SET updated_at = :at {_OF_CLASSES}"
 _DELETE = f"DELETE FROM inventories {_OF_CLASSES}"
 
-Stored = dict[int, tuple[float, ...]]
-"""Amounts of a provider's inventories by class id, in the order of `INVENTORY_COLUMNS`."""
+StoredAmounts = dict[int, tuple[float, ...]]
+"""The amounts of the inventories of a provider, by class id, in the order of `INVENTORY_COLUMNS`."""
 
 
 class InventoryWriter(PartWriter):
-    """Writes inventories of providers; in an entry, None for a class deletes its inventory.
+    """Writes inventories; a class with the value None loses its inventory.
 
     `reshape` calls the steps of `judge` and `write` separately, and moves claims between them.
     """
@@ -84,7 +84,7 @@ class InventoryWriter(PartWriter):
 
     @property
     def states_consumption(self) -> bool:
-        """Return whether an entry states the consumption of an inventory, even an empty one."""
+        """Return whether an entry has consumption of an inventory, even an empty list."""
         return bool(self._consumes)
 
     def create_names(self) -> None:
@@ -93,10 +93,10 @@ class InventoryWriter(PartWriter):
             resource_classes.ensure(self._transaction, name)
 
     def look_up(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each capacity below the least one; then look up and lock the classes."""
+        """Add a problem for each capacity below the minimum, and each unknown class; lock the classes."""
         for target in self._targets:
             self._transaction.check_deadline()
-            problems += self._too_small(target)
+            problems += self._find_small_capacities(target)
         self._class_ids = lock_classes(self._transaction, sorted(self._names))
         for target in self._targets:
             self._transaction.check_deadline()
@@ -106,7 +106,7 @@ class InventoryWriter(PartWriter):
                 if name not in self._class_ids
             ]
 
-    def _too_small(self, target: Target) -> list[EntryFault]:
+    def _find_small_capacities(self, target: Target) -> list[EntryFault]:
         least = self._rules.least_capacity
         return [
             EntryFault(
@@ -120,12 +120,12 @@ class InventoryWriter(PartWriter):
         """Add a problem for each deletion of a used inventory, and each consumption of an unknown one.
 
         Raises:
-            InventoryExistsError, InventoryNotFoundError: as `WriteRules.scope` requires.
+            InventoryExistsError, InventoryNotFoundError: by `WriteRules.scope`.
         """
         self.plan()
         self.judge_deletions(problems)
         if not problems:
-            # After a problem, the new providers of the call were not created.
+            # After a problem, the new providers do not exist.
             self.judge_consumption(problems)
 
     def plan(self) -> None:
@@ -134,11 +134,11 @@ class InventoryWriter(PartWriter):
         for target in self._targets:
             self._transaction.check_deadline()
             if target.provider is not None:
-                self._plan(target, stored.get(target.row.id, {}))
+                self._plan_target(target, stored.get(target.row.id, {}))
 
-    def _plan(self, target: Target, before: Stored) -> None:
+    def _plan_target(self, target: Target, before: StoredAmounts) -> None:
         provider_id, now = target.row.id, self._transaction.now
-        named = self._class_names(target, before)
+        named = self._index_by_class(target, before)
         after = {class_id: new for class_id, new in named.items() if new is not None}
         concerned = before if self._rules.scope is InventoryScope.ALL else named
         if deleted := concerned.keys() - after.keys():
@@ -162,7 +162,9 @@ class InventoryWriter(PartWriter):
         if equal and self._rules.rewrites_equal:
             self._equal[provider_id] = equal
 
-    def _class_names(self, target: Target, before: Stored) -> Mapping[int, Inventory | None]:
+    def _index_by_class(
+        self, target: Target, before: StoredAmounts
+    ) -> Mapping[int, Inventory | None]:
         """Return the inventories of an entry by class id; raise as `judge`."""
         scope, named = self._rules.scope, {}
         for name, inventory in self._value(target).items():
@@ -175,10 +177,10 @@ class InventoryWriter(PartWriter):
                     raise InventoryNotFoundError(target.uuid, name)
         return named
 
-    def _load(self) -> Mapping[int, Stored]:
-        stored: defaultdict[int, Stored] = defaultdict(dict)
+    def _load(self) -> Mapping[int, StoredAmounts]:
+        stored: defaultdict[int, StoredAmounts] = defaultdict(dict)
         existing = [target.row.id for target in self._targets if not target.is_new]
-        for ids in chunks(existing, AT_ONCE):
+        for ids in chunks(existing, PROVIDERS_PER_STATEMENT):
             for provider_id, class_id, *amounts in self._transaction.rows(
                 _PRESENT, provider_ids=ids
             ):
@@ -186,11 +188,11 @@ class InventoryWriter(PartWriter):
         return stored
 
     def judge_deletions(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each provider that would lose used inventories."""
+        """Add a problem for each provider that loses used inventories."""
         if not self._deleted:
             return
         used: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        for ids in chunks(sorted(self._deleted), AT_ONCE):
+        for ids in chunks(sorted(self._deleted), PROVIDERS_PER_STATEMENT):
             deleted = set().union(*(self._deleted[provider_id] for provider_id in ids))
             for class_ids in chunks(sorted(deleted), NAMES_PER_STATEMENT):
                 for provider_id, class_id, amount in self._transaction.rows(
@@ -227,12 +229,12 @@ class InventoryWriter(PartWriter):
                     target.changed.append(self.part.name)
 
     def write(self) -> None:
-        """Write the differing inventories, and their consumption."""
+        """Write the differences."""
         self.delete()
         self.insert_and_update()
 
     def delete(self) -> None:
-        """Delete inventories."""
+        """Delete inventories, and consumption by them."""
         for provider_id, class_ids in sorted(self._deleted.items()):
             self._transaction.change(_DELETE, provider_id=provider_id, class_ids=sorted(class_ids))
         consumption.delete_leftovers(self._transaction, self._deleted)

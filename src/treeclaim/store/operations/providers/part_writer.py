@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writers of the parts of providers, and the rules by which a URL of one provider differs from a batch.
+"""Writers of the parts of providers, and the rules by which a URL of one provider differs from a batch.
 
-A batch has several parts of many providers, a URL one part of one provider. Each part has one writer, which
-looks up, judges and writes the part for all providers of a call. This module has traits (contract page 50,
-sections 7 and 8), aggregates (page 40) and attributes (page 102, section 1); `inventories.py` has inventories.
+A writer looks up, judges and writes one part for all providers of a call. This module has the writers of traits
+(contract page 50, sections 7 and 8), aggregates (page 40) and attributes (page 102, section 1).
 """
 
 import json
@@ -44,15 +43,15 @@ from treeclaim.store.schema.tables import (
 Target = batch.Target[LockedProvider]
 """An entry and its provider."""
 
-AT_ONCE = 100
-"""Providers in one statement that reads a part. Each may have hundreds of rows, and the deadline is checked
-between statements."""
+PROVIDERS_PER_STATEMENT = 100
+"""Providers in a statement that reads a part. Each may have hundreds of rows, and the deadline is checked between
+statements."""
 
 _FEED_PARTS = {part.name: int(part.news_part) for part in parts.PARTS}
 
 
 class GenerationRule(Enum):
-    """Rule by which a write increases the generation of a provider."""
+    """When a write increases the generation of a provider."""
 
     IF_CHANGED = "if changed"
     ALWAYS = "always"
@@ -75,12 +74,10 @@ class WriteRules:
     """Rules by which a URL of one provider differs from a batch (contract page 99, section 8).
 
     Attributes:
-        generation: Rule by which the generation rises.
-        least_capacity: Least capacity of an inventory; None for any.
-        scope: The concerned inventories.
+        least_capacity: Minimum capacity of an inventory; None for any.
         rewrites_equal: Whether an equal inventory, name or parent gets a new `updated_at`.
         may_reparent: Whether the parent of a provider with a parent may change.
-        is_batch: Whether all problems are reported together, instead of the first one.
+        is_batch: Whether all problems are reported together, instead of only the first one.
     """
 
     generation: GenerationRule = GenerationRule.IF_CHANGED
@@ -94,12 +91,11 @@ class WriteRules:
 class PartWriter:
     """Writes one part of the providers of a call.
 
-    The methods are called in the order of their definitions, each for all parts. After a problem
-    nothing is written.
+    `write_targets` calls the methods in the order of their definitions, each for all parts. After a problem it
+    writes nothing.
 
     Attributes:
-        part: The part.
-        modified_at: Last change of a named trait, in seconds since the epoch; 0 if it is unknown.
+        modified_at: Last change of a named trait, in seconds since the epoch; 0 if unknown.
     """
 
     part: ClassVar[ProviderPart[Any]]
@@ -129,18 +125,16 @@ class PartWriter:
         """Look up the ids of names; add a problem for each missing name."""
 
     def judge(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each value that violates a rule; the providers have their new parents."""
+        """Add a problem for each value that violates a rule; the providers have their new parents already."""
 
     def write(self) -> None:
-        """Write the differences, and add the part to `changed` of each target that differs."""
+        """Write the differences, and add the part to `changed` of each differing target."""
         raise NotImplementedError
 
     def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
         """Add a problem for each rule that the written rows violate.
 
-        Args:
-            problems: Where problems are added.
-            moved: Ids of the moved providers and of their descendants.
+        `moved` are the ids of the moved providers and of their descendants.
         """
 
 
@@ -152,7 +146,7 @@ _INSERT_AGGREGATE = compile_insert(placement_aggregates)
 
 
 class TableStatements:
-    """Statements for rows of providers with a key, and perhaps a value."""
+    """Statements for the rows of a part, which have a key and perhaps a value."""
 
     def __init__(self, key: sa.Column[Any], value: sa.Column[Any] | None = None) -> None:
         table = key.table
@@ -171,7 +165,7 @@ class TableStatements:
 
 
 class _RowWriter(PartWriter):
-    """Writes a part that is a table of rows with a key, and perhaps a value."""
+    """Writes a part that is stored as rows with a key and perhaps a value."""
 
     statements: ClassVar[TableStatements]
 
@@ -182,7 +176,7 @@ class _RowWriter(PartWriter):
     def write(self) -> None:
         inserted: list[dict[str, Any]] = []
         time = {"created_at": self._transaction.now} if self.statements.has_time else {}
-        for targets in chunks(self._targets, AT_ONCE):
+        for targets in chunks(self._targets, PROVIDERS_PER_STATEMENT):
             stored = self._load(targets)
             for target in targets:
                 self._transaction.check_deadline()
@@ -214,13 +208,13 @@ class _RowWriter(PartWriter):
 
 
 class AttributeWriter(_RowWriter):
-    """Writes attributes as JSON of ASCII characters, which every database stores as text."""
+    """Writes attributes as JSON in ASCII, which each database stores."""
 
     part = ATTRIBUTES
     statements = TableStatements(attributes.c.name, attributes.c.value)
 
     def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
-        """Return names and JSON of the attributes."""
+        """Return the names and JSON texts of the attributes."""
         return {(name, json.dumps(value)) for name, value in self._value(target).items()}
 
 
@@ -252,7 +246,7 @@ class TraitWriter(_RowWriter):
 
 
 class AggregateWriter(_RowWriter):
-    """Writes aggregates of providers, and creates those that do not exist."""
+    """Writes aggregates of providers; creates missing aggregates."""
 
     part = AGGREGATES
     statements = TableStatements(resource_provider_aggregates.c.aggregate_id)
@@ -268,7 +262,7 @@ class AggregateWriter(_RowWriter):
 
 
 def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, int]:
-    """Return the ids of aggregates, locked; create those that do not exist."""
+    """Return the ids of aggregates, locked; create missing ones."""
     id_by_uuid = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
     return {
         uuid: id_by_uuid[uuid] if uuid in id_by_uuid else _ensure_aggregate(transaction, uuid)
@@ -277,9 +271,9 @@ def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> M
 
 
 def _ensure_aggregate(transaction: WriteTransaction, uuid: str) -> int:
-    """Return the id of an aggregate that does not exist in exactly this spelling.
+    """Return the id of an aggregate without a row in exactly this spelling.
 
-    Spellings that the collation of the database equates name the same aggregate.
+    Spellings that are equal in the collation of the database name the same aggregate.
     """
     if (aggregate_id := transaction.scalar(_AGGREGATES, uuids=[uuid])) is None:
         transaction.change_each(_INSERT_AGGREGATE, [{"uuid": uuid, "created_at": transaction.now}])
@@ -288,7 +282,7 @@ def _ensure_aggregate(transaction: WriteTransaction, uuid: str) -> int:
 
 
 def inventories_in(entries: Sequence[BatchEntry]) -> Iterator[Inventory]:
-    """Yield the inventories of entries."""
+    """Yield the inventories of entries, without deletions."""
     for entry in entries:
         for inventory in entry.values.get(INVENTORIES.name, {}).values():
             if inventory is not None:
@@ -308,26 +302,22 @@ def raise_all(problems: list[EntryFault]) -> None:
         raise BatchRefusedError(problems[:MOST_PROBLEMS])
 
 
-def raise_changed(
-    transaction: WriteTransaction, every_target: Sequence[Target], rules: WriteRules
+def record_changes(
+    transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules
 ) -> None:
     """Record the written parts for the feed, and raise the generations according to the rules.
 
     Raises:
-        RetryTransactionError: if another transaction has raised one without the lock.
+        RetryTransactionError: if another transaction has raised a generation without the lock.
     """
-    raised = []
-    for target in every_target:
-        names = (
-            target.changed
-            if rules.generation is GenerationRule.IF_CHANGED
-            else target.entry.values
-        )
+    only_changed = rules.generation is GenerationRule.IF_CHANGED
+    written = []
+    for target in targets:
         parts = 0
-        for name in names:
+        for name in target.changed if only_changed else target.entry.values:
             parts |= _FEED_PARTS.get(name, 0)
         if parts:
             transaction.touch_providers([target.row.id], Part(parts))
-            raised.append(target.row)
+            written.append(target.row)
     if rules.generation is not GenerationRule.NEVER:
-        raise_generations(transaction, raised, {provider.id: 1 for provider in raised})
+        raise_generations(transaction, written, {provider.id: 1 for provider in written})

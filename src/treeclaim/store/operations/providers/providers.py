@@ -18,7 +18,7 @@ from treeclaim.store.operations.providers.tree_writer import find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations
 
 _NAMED = "SELECT id, name FROM resource_providers WHERE name = :name"
-# One query: the second of two could see a new provider that the first did not see.
+# One query: a second query could see a provider that the first one did not see.
 _TAKEN = """
 SELECT uuid = :uuid AS uuid_taken, COALESCE(name = :name, false) AS name_taken
 FROM resource_providers WHERE uuid = :uuid OR name = :name
@@ -34,7 +34,7 @@ _DELETE_PARTS = [
     for table in ROWS_OF_PROVIDERS
     if table is not allocations
 ]
-# A root refers to itself; some databases require the deletion of the reference before that of the row.
+# A root refers to itself. Some databases delete such a row only without the reference.
 _DETACH = "UPDATE resource_providers SET root_provider_id = NULL WHERE id = :provider_id"
 _DELETE = "DELETE FROM resource_providers WHERE id = :provider_id"
 
@@ -46,7 +46,7 @@ def create(
 
     Raises:
         InvalidParentError: if the parent is the provider itself or does not exist.
-        DuplicateProviderError: if uuid or name are taken.
+        DuplicateProviderError: if a provider has the UUID or the name.
     """
     target = Target(0, BatchEntry(uuid, name, parent_uuid), uuid, None, is_new=True)
     write_targets(
@@ -56,7 +56,7 @@ def create(
         [],
         check_names=lambda: _require_unused(transaction, uuid, name),
     )
-    return _provider(transaction, target)
+    return _make_provider(transaction, target)
 
 
 def update(
@@ -69,12 +69,12 @@ def update(
 ) -> Provider:
     """Rename a provider, or move it with its subtree (section 5).
 
-    Below 1.37 a provider with a parent must keep it (`may_reparent`).
+    Unless it `may_reparent`, a provider with a parent must keep it, as below 1.37.
 
     Raises:
-        ProviderNotFoundError: if it does not exist.
+        ProviderNotFoundError.
         DuplicateProviderError: if another provider has the name.
-        InvalidParentError: for the cases of section 5.1.
+        InvalidParentError: in the cases of section 5.1.
     """
     rules = WriteRules(rewrites_equal=True, may_reparent=may_reparent)
     provider = lock_provider(transaction, uuid)
@@ -86,11 +86,10 @@ def update(
 
     target = Target(0, BatchEntry(uuid, name, parent), uuid, provider, is_new=False)
     write_targets(transaction, [target], rules, [], check_names=check_name)
-    return _provider(transaction, target)
+    return _make_provider(transaction, target)
 
 
-def _provider(transaction: ReadTransaction, target: Target) -> Provider:
-    """Return the provider of a target after the write."""
+def _make_provider(transaction: ReadTransaction, target: Target) -> Provider:
     row = target.row
     ids = {row.root_id} if row.parent_id is None else {row.root_id, row.parent_id}
     uuids = {row.id: row.uuid} if ids == {row.id} else find_uuids(transaction, ids)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates, renames and moves providers, and judges the final state (contract page 20, sections 3 and 5)."""
+"""Creates, renames and moves providers (contract page 20, sections 3 and 5)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -23,20 +23,20 @@ from treeclaim.store.operations.providers.part_writer import Target, WriteRules
 from treeclaim.store.schema.tables import resource_providers
 
 _INSERT = compile_insert(resource_providers)
-_OWN_ROOT = """
+_SET_OWN_ROOT = """
 UPDATE resource_providers SET root_provider_id = id
 WHERE uuid IN :uuids AND root_provider_id IS NULL
 """
-_ROWS = """
+_SELECT = """
 SELECT id, uuid, parent_provider_id, COALESCE(root_provider_id, id) AS root FROM resource_providers
 """
-_WITHOUT_NAME = "UPDATE resource_providers SET name = NULL WHERE id IN :ids"
+_CLEAR_NAME = "UPDATE resource_providers SET name = NULL WHERE id IN :ids"
 _SET_ROOT = "UPDATE resource_providers SET root_provider_id = :new_root WHERE id IN :ids"
 _UPDATE_NAME_AND_PARENT = """
 UPDATE resource_providers SET name = :new_name, parent_provider_id = :new_parent, updated_at = :at
 WHERE id = :provider_id
 """
-_DELETE_LEFT = [
+_DELETE_LEFTOVERS = [
     f"DELETE FROM {table} WHERE {column} IN :ids"
     for table, column in (
         ("treeclaim_attributes", "resource_provider_id"),
@@ -48,7 +48,7 @@ _DELETE_LEFT = [
 
 
 class TreeWriter:
-    """Creates, renames and moves the providers of a call; `judge`, then `write`."""
+    """Creates, renames and moves the providers of a call. Call `judge`, then `write`."""
 
     def __init__(
         self, transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules
@@ -57,12 +57,14 @@ class TreeWriter:
         self._targets = targets
         self._existing = [target for target in targets if not target.is_new]
         self._rules = rules
-        # Ids and present root ids of all known providers, by UUID.
         self._ids: dict[str, int] = {}
+        """Ids of providers by UUID."""
         self._roots: dict[str, int] = {}
-        # Present parents of all providers in the changed trees, and new parents of new and moved providers.
+        """Root ids before the write, by UUID."""
         self._parents_before: dict[str, str | None] = {}
+        """Parents before the write, of all providers in the changed trees."""
         self._new_parents = self._find_new_parents()
+        """Parents of new and moved providers."""
         self._hierarchy = Hierarchy(self._parents_before, self._new_parents)
 
     def judge(self, problems: list[EntryFault]) -> None:
@@ -86,7 +88,7 @@ class TreeWriter:
         ]
 
     def write(self) -> Collection[int]:
-        """Create, rename and move providers with valid parents; return the ids of all moved providers."""
+        """Create, rename and move providers; return the ids of all moved providers and their descendants."""
         self._release_names()
         if self._new_parents:
             self._create()
@@ -94,7 +96,6 @@ class TreeWriter:
         return self._set_roots() if self._new_parents else ()
 
     def _find_new_parents(self) -> dict[str, str | None]:
-        """Return the parents of new and moved providers."""
         parent_by_uuid: dict[str, str | None] = {}
         named: list[tuple[Target, str | None]] = []
         for target in self._targets:
@@ -112,7 +113,7 @@ class TreeWriter:
         return parent_by_uuid
 
     def _lock_trees(self) -> set[str]:
-        """Lock the trees that gain or lose providers; return the existing providers among the parents, and all targets."""
+        """Lock the trees that gain or lose providers; return all targets and existing parents."""
         targets = {target.uuid for target in self._targets}
         parents = {parent for parent in self._new_parents.values() if parent is not None}
         for target in self._existing:
@@ -132,13 +133,13 @@ class TreeWriter:
         return targets | root_of_parent.keys()
 
     def _read_trees(self) -> None:
-        """Read the trees that lose providers; the tree of a new parent keeps its other parents."""
+        """Read the trees that lose providers; in the tree of a new parent, no parent changes."""
         roots = {
             target.row.root_id for target in self._existing if target.uuid in self._new_parents
         }
         rows = [
             *find_providers(self._transaction, "root_provider_id", roots),
-            # Old roots do not have themselves as their root.
+            # The root of old rows may be null.
             *find_providers(self._transaction, "id", roots),
         ]
         self._record(rows)
@@ -152,7 +153,7 @@ class TreeWriter:
             self._roots[row.uuid] = row.root
 
     def _release_names(self) -> None:
-        """Clear the names that pass to other providers of the call, so that no name exists twice."""
+        """Clear names that other providers of the call get, so that no name exists twice."""
         new_names = {
             target.entry.name for target in self._targets if target.entry.name is not None
         }
@@ -162,10 +163,10 @@ class TreeWriter:
             if target.is_renamed and target.row.name in new_names
         ]
         for ids in chunks(sorted(releasing)):
-            self._transaction.execute(_WITHOUT_NAME, ids=ids)
+            self._transaction.execute(_CLEAR_NAME, ids=ids)
 
     def _create(self) -> None:
-        """Insert the new providers, parents before children, and lock them."""
+        """Insert new providers, parents before children, and lock them."""
         new = {target.uuid: target for target in self._targets if target.is_new}
         tops = self._hierarchy.find_tops(new.keys())
         for uuids in self._hierarchy.sort_into_waves(new):
@@ -182,7 +183,7 @@ class TreeWriter:
             ]
             self._transaction.change_each(_INSERT, rows)
             if roots := [uuid for uuid in uuids if tops[uuid] == uuid]:
-                self._transaction.change(_OWN_ROOT, uuids=roots)
+                self._transaction.change(_SET_OWN_ROOT, uuids=roots)
             row_by_uuid = {row.uuid: row for row in lock_providers(self._transaction, uuids)}
             if len(row_by_uuid) != len(uuids):
                 raise RetryTransactionError
@@ -194,7 +195,6 @@ class TreeWriter:
             self._transaction.touch_providers(ids)
 
     def _rename_and_move(self) -> None:
-        """Write names and parents of existing providers."""
         different = [
             target
             for target in self._existing
@@ -220,7 +220,10 @@ class TreeWriter:
         self._transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
 
     def _set_roots(self) -> Collection[int]:
-        """Write the roots of moved providers and their descendants, and record their former trees; return their ids."""
+        """Write the roots of moved providers and their descendants; return their ids.
+
+        It records their former trees for the feed.
+        """
         moved = {target.uuid for target in self._existing if target.uuid in self._new_parents}
         along = self._hierarchy.find_moved(moved)
         tops = self._hierarchy.find_tops(along)
@@ -228,7 +231,7 @@ class TreeWriter:
         new_roots: defaultdict[int, list[int]] = defaultdict(list)
         trees: defaultdict[int, list[int]] = defaultdict(list)
         for uuid in along:
-            # The UPDATE also locks the rows of providers that keep their root.
+            # The UPDATE also locks the rows of providers with an unchanged root.
             new_roots[self._root(tops[uuid])].append(self._ids[uuid])
             trees[self._roots[uuid]].append(self._ids[uuid])
         for root, ids in sorted(new_roots.items()):
@@ -246,13 +249,13 @@ class TreeWriter:
         return None if parent is None else self._ids[parent]
 
     def _root(self, top: str) -> int:
-        """Return the id of the root of a tree, given its highest provider in the hierarchy."""
+        """Return the id of the root of a tree, given its top in the hierarchy."""
         is_changed = top in self._parents_before or top in self._new_parents
         return self._ids[top] if is_changed else self._roots[top]
 
 
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
-    """Return the UUIDs of existing providers, by id."""
+    """Return the UUIDs of the existing providers, by id."""
     return {row.id: row.uuid for row in find_providers(transaction, "id", ids)}
 
 
@@ -268,7 +271,7 @@ def find_providers(
     return [
         row
         for row in transaction.rows_in_chunks(
-            f"{_ROWS} WHERE {column} IN :keys", keys=sorted(values)
+            f"{_SELECT} WHERE {column} IN :keys", keys=sorted(values)
         )
         # Some collations also match other spellings.
         if column != "uuid" or row.uuid in values
@@ -276,18 +279,18 @@ def find_providers(
 
 
 def find_provider(transaction: ReadTransaction, uuid: str) -> Any:
-    """Return id, UUID and id of the root of a provider; raise `ProviderNotFoundError` for an unknown one."""
+    """Return `id`, `uuid` and `root` of a provider; raise `ProviderNotFoundError` if it does not exist."""
     for row in find_providers(transaction, "uuid", {uuid}):
         return row
     raise ProviderNotFoundError(uuid)
 
 
 def _delete_leftovers(transaction: WriteTransaction, ids: Collection[int]) -> None:
-    """Delete rows of former providers with reused ids.
+    """Delete attributes, conditions and consumption of deleted providers with the same ids.
 
-    Programs without support for attributes, consumption and conditions leave them behind.
+    Programs without support for these parts leave them behind.
     """
     if get_system(transaction.connection).reuses_ids:
         for batch in chunks(sorted(ids)):
-            for statement in _DELETE_LEFT:
+            for statement in _DELETE_LEFTOVERS:
                 transaction.execute(statement, ids=batch)
