@@ -42,7 +42,7 @@ from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
-from treeclaim.store.operations.allocations.locking import ApartError
+from treeclaim.store.operations.allocations.locking import SeparateTransactionsError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.operations.providers.entries import apply
@@ -177,7 +177,7 @@ class StoreCalls(ClaimMachine):
             reasons = list(map(reason_of, self.store.write(claim_writes.write_group, requests)))
         except claim_writes.AllRefusedError as error:
             reasons = list(map(reason_of, error.refusals))
-        except ApartError:
+        except SeparateTransactionsError:
             reasons = [self.send_claim(claim, NEWEST) for claim in claims]
         expected = [self.write_model([claim]) for claim in claims]
         assert all(map(is_expected, reasons, expected)), (reasons, expected)

@@ -37,22 +37,22 @@ FROM inventories JOIN resource_classes ON resource_classes.id = inventories.reso
 WHERE inventories.resource_provider_id IN :provider_ids
     AND inventories.resource_class_id + 0 IN :class_ids
 """
-"""Reads the inventories of these providers and classes.
+"""Selects inventories by providers and classes.
 
-`has_conditions` is whether any provider of the cloud has a condition. The class is an expression, so that no
-index of classes is used: PostgreSQL without statistics, and MariaDB because of the few classes, would read all
-inventories of the classes by it, instead of those of the providers.
+`has_conditions` is whether any provider of the cloud has a condition. The class is an expression to avoid the
+index of classes: with it, PostgreSQL without statistics, and MariaDB because of the few classes, read all
+inventories of the classes.
 """
 
 _AMOUNTS = slice(-len(AMOUNTS), None)
-"""The amounts of an inventory in its row."""
+"""Position of the `INVENTORY_COLUMNS` in a row."""
 
 _INSERT = compile_insert(allocations)
 
 
 @dataclass(frozen=True, slots=True)
 class NewAllocation:
-    """An allocation to insert; the units of an inventory do not apply to holds (contract page 100)."""
+    """An allocation to insert; unit constraints do not apply to holds (contract page 100)."""
 
     consumer_uuid: str
     provider: LockedProvider
@@ -63,12 +63,12 @@ class NewAllocation:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Return the inventory that the allocation uses: (provider id, class id)."""
+        """Return the inventory: provider id and class id."""
         return self.provider.id, self.class_id
 
 
 def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, Key, int]]) -> None:
-    """Insert allocations: uuid of the consumer, inventory and amount of each."""
+    """Insert allocations, given as consumer UUID, inventory and amount."""
     transaction.change_each(
         _INSERT,
         (
@@ -87,14 +87,15 @@ def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, K
 class Ledger:
     """Inventories of locked providers, and their usage after the accepted requests of a transaction.
 
-    The usage of an inventory includes the amounts that other inventories consume (contract page 102, section 2).
+    Usage includes consumption by other inventories (contract page 102, section 2). The locks of the providers
+    keep their inventories, and the classes of these, unchanged.
 
     Args:
-        transaction: It has locked the providers, so their inventories and the classes of these stay.
+        transaction: The transaction that has locked the providers.
         new: The allocations to judge.
         locked: The locked providers.
-        consumption: The consumption of the inventories of `new`, and of the allocations that `new` replaces; None
-            if no inventory consumes another one.
+        consumption: Consumption by the inventories of new and replaced allocations; None if no inventory
+            consumes another one.
 
     Raises:
         RetryTransactionError: if a class was renamed, or consumption added, since the lookup.
@@ -140,7 +141,7 @@ class Ledger:
         class_ids: Mapping[str, int],
         held: Usage | None = None,
     ) -> None:
-        """Judge the allocations of one request, and count them as written for the later requests.
+        """Count the new allocations of a request as written, or raise its refusal and count nothing.
 
         Args:
             new: The allocations.
@@ -149,7 +150,7 @@ class Ledger:
             held: The new amounts of these holds.
 
         Raises:
-            InventoryMissingError, UnitConstraintError, CapacityExceededError: nothing is counted then.
+            InventoryMissingError, UnitConstraintError, CapacityExceededError.
         """
         keys = [allocation.key for allocation in new]
         if any(key not in self._stocks for key in keys):
@@ -177,14 +178,10 @@ class Ledger:
     def _require_room(
         self, key: Key, units_after: Usage, before: Usage, by: Key | None = None
     ) -> None:
-        """Check that an inventory, which `by` may consume, has room for a request.
-
-        Raises:
-            CapacityExceededError: if it has no room.
-        """
+        """Raise `CapacityExceededError` unless an inventory, consumed by the inventory `by` if any, has room."""
         inventory = self._stocks.get(key)
         if inventory is None:
-            # A Placement service on the same database may delete a consumed inventory.
+            # OpenStack Placement on the same database may have deleted a consumed inventory.
             return
         used = self._used[key]
         used_by_others = used - before.get(key, 0)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes claims within capacity (contract page 70).
 
-One transaction writes the requests of several clients as if they were sequential; each request is
-written as a whole or refused. The transaction locks all consumers, then all providers in order of their
-ids. Under these locks it judges every request, counts the accepted ones, and then writes them. Two claims
-on one provider therefore wait for each other, and neither fails because of the other.
+One transaction writes the requests of several clients as if they were sequential, each request as a whole or
+not at all. It locks all consumers, then all providers in order of their ids. Under these locks it judges every
+request, and writes the accepted ones. Concurrent claims on a provider therefore wait for each other, and do not
+fail because of each other.
 
-A consumer without a row is locked by the insertion of a row, so that each consumer is locked before its
-allocations are deleted or counted.
+The insertion of a row locks a consumer without one. Each consumer is locked before the transaction deletes or
+counts its allocations.
 """
 
 from collections import Counter, defaultdict
@@ -21,6 +21,7 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.store.database.transactions import (
+    Key,
     RetryTransactionError,
     WriteTransaction,
     seconds,
@@ -32,7 +33,7 @@ from treeclaim.store.operations.allocations.capacity import (
     NewAllocation,
     insert_allocations,
 )
-from treeclaim.store.operations.allocations.drawing import Change, Key
+from treeclaim.store.operations.allocations.drawing import Change
 from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock_claims
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
@@ -49,7 +50,7 @@ _DELETE = "DELETE FROM allocations WHERE consumer_id IN :uuids"
 
 
 class AllRefusedError(Exception):
-    """Every request of a group is refused, so its transaction is rolled back."""
+    """Every request of a group is refused; the transaction is rolled back."""
 
     def __init__(self, refusals: Sequence[TreeclaimError | None]) -> None:
         super().__init__("all requests are refused")
@@ -73,10 +74,10 @@ def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
 def write_group(
     transaction: WriteTransaction, requests: Sequence[ClaimRequest]
 ) -> list[TreeclaimError | None]:
-    """Write the requests of several clients, without a common consumer, as if they were sequential.
+    """Write the requests of several clients, which have no common consumer, as if they were sequential.
 
     Returns:
-        The refusals of the requests; None for a request that was written.
+        The refusal of each request; None for a written request.
 
     Raises:
         AllRefusedError: if no request was written.
@@ -90,28 +91,28 @@ def write_group(
 
 
 def write(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Judge the request of one client, and write it; raise its refusal."""
+    """Judge and write the request of one client, or raise its refusal."""
     judge(transaction, locked)
     locked.raise_refusal()
     write_accepted(transaction, locked)
 
 
 def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Judge requests in their order, each as if the earlier accepted ones were written.
+    """Judge requests in order, each as if the earlier accepted ones were written.
 
     Raises:
         RetryTransactionError: if the id of a resource class has changed since the lookup.
     """
     for locked_request in locked.accepted:
         try:
-            locked_request.new_allocations = _new_allocations(
+            locked_request.new_allocations = _make_new_allocations(
                 transaction, locked_request.request, locked
             )
         except TreeclaimError as error:
             locked_request.refuse(error)
     new_allocations = locked.new_allocations
     if locked.is_consuming:
-        locked.consumption = _consumption(transaction, locked, new_allocations)
+        locked.consumption = _load_consumption(transaction, locked, new_allocations)
     consumption = locked.consumption if locked.is_consuming else None
     ledger = Ledger(transaction, new_allocations, locked.providers.values(), consumption)
     if ledger.has_conditions:
@@ -130,18 +131,18 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
             locked_request.refuse(error)
 
 
-def _consumption(
+def _load_consumption(
     transaction: WriteTransaction, locked: LockedClaims, new_allocations: Sequence[NewAllocation]
 ) -> ConsumedAmounts:
-    """Return the consumption of claimed and formerly claimed inventories.
+    """Return the consumption by the inventories of new and replaced allocations.
 
     Raises:
         RetryTransactionError: if a consumed provider is not locked.
     """
     keys = {allocation.key for allocation in new_allocations}
-    held = [*locked.current.list_allocations(locked.current.by_consumer)]
-    held += locked.holds.current.list_allocations(locked.holds.current.by_consumer)
-    ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
+    ids = {provider_id for provider_id, _ in keys}
+    for current in (locked.current, locked.holds.current):
+        ids |= current.list_providers(current.by_consumer)
     consumption = load_consumption(transaction, ids)
     locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
     if not list_consumed_providers(consumption, keys) <= locked_ids:
@@ -151,28 +152,21 @@ def _consumption(
 
 def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
     """Judge a request, and count it as written; raise its refusal."""
-    request, conditions = locked_request.request, locked.conditions
-    begins = conditions.judge(
-        request, locked_request.new_allocations, locked.current, locked.consumption
-    )
-    _accept_amounts(ledger, locked, locked_request)
-    conditions.accept(begins)
-
-
-def _accept_amounts(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
     request, book = locked_request.request, locked.holds.book
+    new_allocations = locked_request.new_allocations
+    begins = locked.conditions.judge(request, new_allocations, locked.current, locked.consumption)
     before = locked.current.sum_usage(request.consumer_uuids)
-    if not book.holds and not any(claim.hold or claim.from_holds for claim in request.claims):
-        ledger.accept(locked_request.new_allocations, before, locked.class_ids)
-        return
-    after = book.apply(_changes(locked, locked_request), is_reshape=request.is_reshape)
-    held_before, held = book.compare(after, request.consumer_uuids)
-    ledger.accept(locked_request.new_allocations, before + held_before, locked.class_ids, held)
-    locked.holds.book = after
+    if book.holds or any(claim.hold or claim.from_holds for claim in request.claims):
+        after = book.apply(_make_changes(locked, locked_request), is_reshape=request.is_reshape)
+        held_before, held = book.compare(after, request.consumer_uuids)
+        ledger.accept(new_allocations, before + held_before, locked.class_ids, held)
+        locked.holds.book = after
+    else:
+        ledger.accept(new_allocations, before, locked.class_ids)
+    locked.conditions.accept(begins)
 
 
-def _changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change]:
-    """Return the changes of the consumers of a request."""
+def _make_changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change]:
     after: defaultdict[str, dict[Key, int]] = defaultdict(dict)
     for allocation in locked_request.new_allocations:
         after[allocation.consumer_uuid][allocation.key] = allocation.used
@@ -193,18 +187,14 @@ def _changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change
 
 
 def require_providers(locked: LockedClaims, request: ClaimRequest) -> None:
-    """Check that all providers of a request exist.
-
-    Raises:
-        AllocationProviderNotFoundError: for the first unknown provider.
-    """
+    """Raise `AllocationProviderNotFoundError` for the first unknown provider of a request."""
     for claim in request.claims:
         for uuid in claim.allocations:
             if uuid not in locked.providers:
                 raise AllocationProviderNotFoundError(uuid)
 
 
-def _new_allocations(
+def _make_new_allocations(
     transaction: WriteTransaction, request: ClaimRequest, locked: LockedClaims
 ) -> list[NewAllocation]:
     """Return the allocations of a request.
@@ -239,7 +229,7 @@ def _new_allocations(
 
 
 def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Write the accepted requests, and delete the inserted rows of refused ones.
+    """Write the accepted requests, and delete the inserted rows of refused requests.
 
     Raises:
         RetryTransactionError: if another program has changed a row without these locks.
@@ -258,11 +248,11 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
         ),
     )
     new_terms = {claim.consumer_uuid: claim.hold for claim in claims if claim.hold is not None}
-    if locked.holds.book.original_holds or locked.holds.recorded or new_terms:
+    if locked.holds.book.original_holds or locked.holds.stored_draws or new_terms:
         hold_writes.write(transaction, locked.holds, uuids, new_terms)
-    if locked.kept or any(claim.request is not Omission.OMITTED for claim in claims):
+    if locked.kept_requests or any(claim.request is not Omission.OMITTED for claim in claims):
         recorded = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
-        kept_requests.write(transaction, claims, recorded, locked.kept)
+        kept_requests.write(transaction, claims, recorded, locked.kept_requests)
     locked.conditions.write()
     steps = _raise_generations(transaction, locked)
     _record_usage(transaction, locked, uuids, steps)
@@ -299,14 +289,13 @@ def _delete_allocations(
     Raises:
         RetryTransactionError: if another program has written allocations without these locks.
     """
-    count = len(current.list_allocations(uuids))
-    if count:
-        holding = sorted(uuid for uuid in uuids if uuid in current.by_consumer)
-        transaction.change(_DELETE, rows=count, uuids=holding)
+    if replaced := sorted(uuid for uuid in uuids if uuid in current.by_consumer):
+        count = len(current.list_allocations(replaced))
+        transaction.change(_DELETE, rows=count, uuids=replaced)
 
 
 def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> Mapping[int, int]:
-    """Raise the generations of section 1.2, by one for each request; return the steps by provider id."""
+    """Raise generations (section 1.2) by one for each request; return the increments by provider id."""
     ids = {provider.id for provider in locked.providers.values()}
     steps: Counter[int] = Counter()
     for locked_request in locked.accepted:
@@ -328,7 +317,7 @@ def _record_usage(
     uuids: Sequence[str],
     steps: Mapping[int, int],
 ) -> None:
-    """Record for the feed the changes of usage and generation of each provider."""
+    """Record the changes of usage and generations for the feed."""
     used: defaultdict[int, Counter[int]] = defaultdict(
         Counter, {provider_id: Counter() for provider_id in steps}
     )

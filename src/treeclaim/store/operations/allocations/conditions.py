@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refuses claims by conditions of providers, and begins conditions (contract page 102, section 3).
 
-A claim locks its providers before it reads the conditions of these and of their ancestors. A write of a
-condition locks its provider and all descendants (`providers/conditions.py`). A claim that commits after
-the condition has therefore read it. A condition that begins with its first use is begun by an UPDATE
-with `began = false`: of two claims, the second one updates no row, runs again, and reads the begun condition.
+A claim locks its providers, then reads the conditions of these and of their ancestors. A write of a condition
+locks its provider and all descendants (`providers/conditions.py`). A claim that commits after the condition has
+therefore read it. An UPDATE of rows with `began = false` begins a condition at its first use: of two concurrent
+claims, the second one updates no row, retries, and reads the begun condition.
 """
 
 from collections import Counter, defaultdict
@@ -42,7 +42,7 @@ WHERE resource_provider_id = :provider_id AND name = :key AND on_use = true AND 
 
 @dataclass(slots=True, eq=False)
 class _LockedCondition:
-    """A condition, and the claimed providers at or below its provider (`below`).
+    """A condition, and the ids of the claimed providers at or below its provider (`below`).
 
     `is_begun` is whether a request of this transaction begins it.
     """
@@ -62,7 +62,7 @@ class ConditionBook:
         self._conditions: list[_LockedCondition] = []
 
     def read(self, provider_ids: Iterable[int]) -> None:
-        """Read the conditions of locked providers and of their ancestors."""
+        """Read the conditions of locked providers and their ancestors."""
         condition_by_key: dict[tuple[int, str], _LockedCondition] = {}
         now = read_clock(self._transaction.connection)
         for row in self._transaction.rows_in_chunks(_CONDITIONS, ids=sorted(set(provider_ids))):
@@ -82,10 +82,10 @@ class ConditionBook:
         current: CurrentAllocations,
         consumption: ConsumedAmounts,
     ) -> list[_LockedCondition]:
-        """Judge a request; return the conditions that it begins if it is written.
+        """Return the conditions that a request begins if it is written.
 
         Raises:
-            ConditionedError: if its consumers together use more than before under a condition.
+            ConditionedError: if the usage of its consumers together increases under a begun condition.
         """
         begins = []
         for locked_condition in self._conditions:
@@ -95,9 +95,9 @@ class ConditionBook:
                 for claim in request.claims
                 if locked_condition.condition.key in claim.tolerates
             }
-            leaving_out = tolerant if has_begun else set[str]()
-            change = _change(request, new, current, leaving_out)
-            if _is_more(add_consumed(change, consumption), locked_condition.below):
+            excluded = tolerant if has_begun else set[str]()
+            change = _sum_change(request, new, current, excluded)
+            if _has_increase(add_consumed(change, consumption), locked_condition.below):
                 if has_begun:
                     raise ConditionedError(
                         locked_condition.provider_uuid,
@@ -127,24 +127,24 @@ class ConditionBook:
                 self._transaction.touch_providers([locked_condition.provider_id], Part.CONDITIONS)
 
 
-def _change(
+def _sum_change(
     request: ClaimRequest,
     new: Sequence[NewAllocation],
     current: CurrentAllocations,
-    leaving_out: set[str],
+    excluded: set[str],
 ) -> Usage:
-    """Return the increase of usage by the consumers of a request together, without `leaving_out`."""
+    """Return the change of usage by the consumers of a request, except `excluded` ones."""
     change: Usage = Counter()
     for allocation in new:
-        if allocation.consumer_uuid not in leaving_out:
+        if allocation.consumer_uuid not in excluded:
             change[allocation.key] += allocation.used
     change.subtract(
-        current.sum_usage(uuid for uuid in request.consumer_uuids if uuid not in leaving_out)
+        current.sum_usage(uuid for uuid in request.consumer_uuids if uuid not in excluded)
     )
     return change
 
 
-def _is_more(change: Usage, below: set[int]) -> bool:
+def _has_increase(change: Usage, below: set[int]) -> bool:
     """Return whether the usage of a class increases at these providers together."""
     by_class: defaultdict[int, int] = defaultdict(int)
     for (provider_id, class_id), amount in change.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of consumers: their owners and generations (contract page 70, section 1.1)."""
+"""Rows of consumers, with owners and generations (contract page 70, section 1.1)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -22,16 +22,16 @@ from treeclaim.store.schema.tables import consumers
 
 _COLUMNS = "consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id"
 _ORDER = "EXISTS (SELECT 1 FROM treeclaim_holds WHERE treeclaim_holds.uuid = consumers.uuid), id"
-"""Holds come last: a write locks them after it has read the draws of its consumers."""
+"""Holds come last, because a write locks them after it has read the draws of its consumers."""
 _LOCK = f"SELECT {_COLUMNS} FROM consumers WHERE uuid IN :uuids ORDER BY {_ORDER} FOR UPDATE"
 _LOCK_IN_ORDER = f"""
 SELECT STRAIGHT_JOIN {_COLUMNS} FROM (
     SELECT uuid FROM consumers WHERE uuid IN :uuids ORDER BY {_ORDER} LIMIT {2**31 - 1}
 ) named JOIN consumers FORCE INDEX (uniq_consumers0uuid) ON consumers.uuid = named.uuid FOR UPDATE
 """
-"""`_LOCK` for MariaDB, which locks rows when it reads them, before it sorts: this query first reads and
-sorts the rows without locks. Without a limit MariaDB ignores the order, and without the hint it scans,
-and locks, the whole of a small table."""
+"""`_LOCK` for MariaDB, which locks rows when it reads them, before it sorts. The subquery therefore reads and
+sorts UUIDs without locks. Without the limit MariaDB ignores the order; without the hint it scans, and locks, all
+of a small table."""
 _INSERT = compile_insert(consumers)
 _UPDATE = """
 UPDATE consumers SET project_id = :project, user_id = :user, consumer_type_id = :type,
@@ -63,10 +63,7 @@ class Consumer:
 
 
 def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Consumer]:
-    """Lock the rows of existing consumers, in ascending order of ids, as all writes do.
-
-    Consumers with terms of a hold come last.
-    """
+    """Lock the rows of existing consumers, in ascending order of ids and holds last, as all writes do."""
     if not uuids:
         return {}
     is_ordered = len(uuids) == 1 or get_system(transaction.connection).locks_in_order
@@ -78,13 +75,12 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
 
 
 class OwnerIds:
-    """Ids of projects, users and consumer types by name, for a transaction that can run again.
+    """Ids of projects, users and consumer types by name.
 
-    A name is unique, so the second transaction that inserts it waits until the first one ends. If the
-    claim itself inserted it, the first claim of a project would delay all other claims of the project
-    while it waits for its providers. A short transaction therefore commits the name first (contract
-    page 70, section 1.1). If the claim is then refused, the name stays and is harmless: names are never
-    deleted, and a name without allocations is not shown.
+    A short transaction commits a new name before the claim (contract page 70, section 1.1). Names are unique: if
+    the first claim of a project inserted its name, all other claims of the project would wait until it ends.
+    The name stays if the claim is refused, which is harmless: names are never deleted, and a name without
+    allocations is not shown.
     """
 
     def __init__(
@@ -96,15 +92,15 @@ class OwnerIds:
         self._known = dict(known)
 
     def require(self, names: Iterable[OwnerName]) -> None:
-        """Check that names exist, before any row is locked.
+        """Check that names exist; called before any row is locked.
 
         Raises:
-            PrerequisiteError: if names are missing; they are created first, and the write runs again.
+            PrerequisiteError: if names are missing; it creates them, and the write is retried.
         """
         missing = []
         for key in names:
             if key not in self._known:
-                # Some collations match another spelling.
+                # Some collations also match other spellings.
                 owner_id = _find_owner(self._transaction, *key)
                 if owner_id is None:
                     missing.append(key)
@@ -120,10 +116,10 @@ class OwnerIds:
         self.require([(table, name)])
         return self._known[table, name]
 
-    def require_type(self, claim: ConsumerClaim, present: int | None) -> int | None:
-        """Return the id of a claim's consumer type; the present one for a claim without a type."""
+    def require_type(self, claim: ConsumerClaim, current: int | None) -> int | None:
+        """Return the id of the consumer type of a claim, or the `current` type for a claim without a type."""
         if isinstance(claim.consumer_type, Omission):
-            return present
+            return current
         return self.require_id("consumer_types", claim.consumer_type)
 
 
@@ -133,7 +129,7 @@ def _find_owner(transaction: ReadTransaction, table: str, name: str) -> int | No
 
 
 def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
-    """Insert names; of two concurrent transactions, the second one runs again and finds them."""
+    """Insert names; if a concurrent transaction inserts one, this one is retried and finds it."""
     for table, name in sorted(missing):
         if _find_owner(transaction, table, name) is None:
             transaction.execute(_INSERT_OWNER[table], new_name=name, at=transaction.now)
@@ -145,11 +141,10 @@ def require_generations(
     current: CurrentAllocations,
     holds: Container[str],
 ) -> None:
-    """Compare the generations of consumers with those of the claims, in their order.
+    """Compare the generations of consumers with those of the claims.
 
-    A row without allocations, which old deployments leave behind, counts as no consumer (page 70,
-    section 3.3, note). A fully drawn hold is a consumer, but a claim for a new consumer may replace it
-    (page 100, section 1).
+    A row without allocations, which old deployments leave behind, counts as no consumer (page 70, section 3.3,
+    note). A fully drawn hold is a consumer, but a claim for a new consumer may replace it (page 100, section 1).
 
     Raises:
         ConsumerGenerationConflictError: for the first difference.
@@ -176,7 +171,7 @@ def insert(
     ids: OwnerIds,
     generation: int = 1,
 ) -> None:
-    """Insert, and thereby lock, rows for the consumers of claims."""
+    """Insert rows for the consumers of claims, which locks them."""
     transaction.change_each(
         _INSERT,
         (
@@ -194,11 +189,10 @@ def insert(
 
 
 def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Lock consumers without a row, so that no other transaction inserts one meanwhile.
+    """Lock consumers without a row, so that no other transaction inserts one.
 
-    A row that a transaction inserts and deletes is never visible, but reserves its unique uuid until
-    the commit. If another transaction has inserted a row, this one violates the unique constraint and
-    runs again.
+    A row that a transaction inserts and deletes is never visible, but reserves its unique UUID until the commit.
+    If another transaction has inserted a row, this one violates the unique constraint and is retried.
     """
     if not uuids:
         return
@@ -216,9 +210,9 @@ def update(
     *,
     holds: Container[str],
 ) -> None:
-    """Write the owners and next generations of locked consumers, one statement for equal values.
+    """Write the owners and next generations of locked consumers; holds keep their type.
 
-    Holds keep their type.
+    Consumers with equal values share a statement.
 
     Raises:
         RetryTransactionError: if a generation has changed without the lock.
@@ -228,16 +222,16 @@ def update(
         consumer = known[claim.consumer_uuid]
         is_hold = claim.consumer_uuid in holds
         is_stale = claim.consumer_uuid not in current.by_consumer and not is_hold
-        present_type = None if is_stale else consumer.type_id
+        current_type = None if is_stale else consumer.type_id
         key = (
             consumer.generation,
             ids.require_id("projects", claim.project_id),
             ids.require_id("users", claim.user_id),
-            present_type if is_hold else ids.require_type(claim, present_type),
+            current_type if is_hold else ids.require_type(claim, current_type),
             1 if is_stale else consumer.generation + 1,
         )
         rows[key].append(consumer.id)
-    for (generation, project, user, type_id, following), consumer_ids in rows.items():
+    for (generation, project, user, type_id, next_generation), consumer_ids in rows.items():
         transaction.change(
             _UPDATE,
             rows=len(consumer_ids),
@@ -246,7 +240,7 @@ def update(
             project=project,
             user=user,
             type=type_id,
-            next=following,
+            next=next_generation,
             at=transaction.now,
         )
 
@@ -275,10 +269,8 @@ def insert_incomplete(
     """Insert rows for consumers with allocations, with generation 0 and these owners.
 
     Raises:
-        RetryTransactionError: if the allocations of a consumer were removed before its row was inserted.
+        RetryTransactionError: if the allocations of a consumer were removed before the insertion.
     """
-    if not uuids:
-        return
     claims = [ConsumerClaim(uuid, {}, project_id, user_id) for uuid in uuids]
     insert(transaction, claims, OwnerIds(transaction), generation=0)
     existing_count = sum(

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules for the effect of a write on holds, without a database (contract page 100, section 2).
+"""The effect of a write on holds, computed without a database (contract page 100, section 2).
 
-A `HoldBook` contains the locked holds of a transaction, and the draws of its consumers. Each write
-computes another book, which replaces the former one if the write is accepted. The steps of a write:
+The steps of a write:
 
-1. A consumer with a smaller amount releases its draws, first those from the hold with the greatest UUID.
-   A released amount passes to other consumers of the write that grow there; in a reshape, to a provider
-   where the consumer itself grows; otherwise it returns to its hold.
+1. A shrinking consumer releases draws, first those from the hold with the greatest UUID. A released amount
+   passes to growing consumers of the write at the same inventory; then, in a reshape, to another provider
+   where the consumer itself grows. The remaining amount returns to its hold.
 2. The write sets the new amounts and terms of its holds.
 3. A growing consumer draws from the holds that it names, and uses free capacity for the remaining amount.
 4. A hold without amounts and draws ends.
@@ -18,19 +17,17 @@ from dataclasses import dataclass, field, replace
 
 from treeclaim.model.claim import HoldTerms
 from treeclaim.model.extension.errors import HoldRefusedError
-
-Key = tuple[int, int]
-"""Provider id and class id."""
+from treeclaim.store.database.transactions import Key
 
 Draws = Mapping[Key, Mapping[str, int]]
-"""The units that a consumer has drawn, by inventory and by UUID of the hold."""
+"""The units that a consumer has drawn, by inventory and UUID of the hold."""
 
 _NOTHING: Mapping[Key, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold; `is_drawn_by_others` is whether consumers outside of this transaction draw from it."""
+    """A hold; `is_drawn_by_others` is whether consumers outside of the transaction have drawn from it."""
 
     project_id: str
     terms: HoldTerms
@@ -38,7 +35,7 @@ class Hold:
     is_drawn_by_others: bool = False
 
     def is_drawable_by(self, project_id: str) -> bool:
-        """Return whether the consumers of a project may draw."""
+        """Return whether consumers of a project may draw."""
         return project_id == self.project_id or project_id in self.terms.projects
 
 
@@ -50,10 +47,10 @@ class Change:
         consumer: UUID.
         project_id: The new project.
         before, after: Amounts.
-        is_hold: Whether it is a hold after the write.
-        terms: New terms of a hold; None to keep the present ones.
+        is_hold: Whether the consumer is a hold after the write.
+        terms: New terms of a hold; None to keep the current ones.
         sources: Holds to draw from.
-        is_end: Whether it is a hold that the write removes.
+        is_end: Whether the write removes the consumer, a hold.
     """
 
     consumer: str
@@ -68,13 +65,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class HoldBook:
-    """The holds of a transaction, and the draws of its consumers, after the accepted writes.
+    """The locked holds of a transaction, and the draws of its consumers, after the accepted writes.
 
     Attributes:
         original_holds: The holds before the first write, by UUID.
-        holds: The present holds, by UUID.
-        draws: By consumer.
-        steps: Steps of the generations of holds that are not consumers of a write.
+        holds: The current holds, by UUID.
+        draws: The draws by consumer.
+        steps: Increments of the generations of holds that are not consumers of a write.
     """
 
     original_holds: Mapping[str, Hold] = field(default_factory=dict)
@@ -86,7 +83,7 @@ class HoldBook:
         """Return the book after a write.
 
         Raises:
-            HoldRefusedError: for the first hold that a consumer must not draw from.
+            HoldRefusedError: for the first hold that is unknown, or that a consumer must not draw from.
         """
         self._require_sources(changes)
         write = _HoldWrite(self, changes)
@@ -103,7 +100,7 @@ class HoldBook:
         write.end_empty_holds()
         after = replace(self, holds=write.holds, draws=write.draws)
         steps = Counter(self.steps)
-        steps.update(self._changed(after, {change.consumer for change in changes}))
+        steps.update(self._find_changed(after, {change.consumer for change in changes}))
         return replace(after, steps=steps)
 
     def _require_sources(self, changes: Sequence[Change]) -> None:
@@ -122,22 +119,22 @@ class HoldBook:
     def compare(
         self, after: "HoldBook", consumers: Collection[str]
     ) -> tuple[Counter[Key], Counter[Key]]:
-        """Return the amounts of changed holds before and after a write, without its own consumers."""
+        """Return the amounts of changed holds before and after a write, except its `consumers`."""
         held_before: Counter[Key] = Counter()
         held_after: Counter[Key] = Counter()
-        for uuid in self._changed(after, consumers):
+        for uuid in self._find_changed(after, consumers):
             held_before.update(self.holds[uuid].held)
             held_after.update(after.get_held(uuid))
         return held_before, held_after
 
-    def _changed(self, after: "HoldBook", consumers: Collection[str]) -> Iterator[str]:
+    def _find_changed(self, after: "HoldBook", consumers: Collection[str]) -> Iterator[str]:
         for uuid, hold in self.holds.items():
             if uuid not in consumers and hold.held != after.get_held(uuid):
                 yield uuid
 
 
 class _HoldWrite:
-    """Holds and draws while one write changes them."""
+    """The holds and draws of a book while a write changes them."""
 
     def __init__(self, book: HoldBook, changes: Sequence[Change]) -> None:
         self.holds = {
@@ -146,7 +143,7 @@ class _HoldWrite:
         self.draws = dict(book.draws)
         self._projects = {change.consumer: change.project_id for change in changes}
         self._growth: defaultdict[Key, dict[str, int]] = defaultdict(dict)
-        """The growth of consumers that are not holds, in the order of the write."""
+        """Growth of consumers that are not holds, by inventory, in the order of the write."""
         for change in changes:
             for key, amount in change.after.items():
                 grown = amount - change.before.get(key, 0)
@@ -173,7 +170,7 @@ class _HoldWrite:
     def _reassign(
         self, uuid: str, key: Key, amount: int, receivers: Iterable[tuple[str, Key]]
     ) -> None:
-        """Reassign a released amount to growing consumers, and return the remaining amount to its hold."""
+        """Reassign a released amount to growing consumers; return the remaining amount to its hold."""
         hold = self.holds[uuid]
         for consumer, at in receivers:
             passed = min(self._growth[at].get(consumer, 0), amount)
@@ -191,10 +188,10 @@ class _HoldWrite:
         is_drawn = existing_hold is not None and existing_hold.is_drawn_by_others and terms.returns
         self.holds[change.consumer] = Hold(change.project_id, terms, dict(change.after), is_drawn)
         if existing_hold is not None and existing_hold.terms.returns and not terms.returns:
-            self._forget(change.consumer)
+            self._delete_draws(change.consumer)
 
     def draw(self, change: Change) -> None:
-        """Draw the growth of a consumer from its holds."""
+        """Draw the growth of a consumer from its sources."""
         for source in change.sources:
             hold = self.holds.get(source)
             if hold is None:
@@ -211,7 +208,7 @@ class _HoldWrite:
                     self._add_draw(change.consumer, key, source, drawn_units)
 
     def end_empty_holds(self) -> None:
-        """End the holds without amounts and draws."""
+        """Remove the holds without amounts and draws."""
         empty = {
             uuid
             for uuid, hold in self.holds.items()
@@ -226,16 +223,15 @@ class _HoldWrite:
     def end(self, uuid: str) -> None:
         """Remove a hold; consumers that drew from it keep their amounts."""
         del self.holds[uuid]
-        self._forget(uuid)
+        self._delete_draws(uuid)
 
-    def _forget(self, uuid: str) -> None:
+    def _delete_draws(self, uuid: str) -> None:
         for consumer, by_key in self.draws.items():
             for key, drawn in by_key.items():
                 if uuid in drawn:
                     self._add_draw(consumer, key, uuid, -drawn[uuid])
 
     def _add_draw(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
-        """Add an amount, which may be negative, to the draws of a consumer from a hold."""
         by_key = dict(self.draws.get(consumer, {}))
         drawn = {**by_key.pop(key, {})}
         drawn[uuid] = drawn.get(uuid, 0) + amount

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks the holds that claims concern, and writes their changes (contract page 100).
 
-A hold is locked like a consumer: by its row, after those of the named consumers. A write that changes
-the amounts of a hold, the draws from it, or its terms has locked it.
+The lock of a hold is the lock of its row as a consumer, acquired after the locks of the named consumers. It
+covers the amounts of the hold, the draws from it, and its terms.
 """
 
 from collections import Counter, defaultdict
@@ -16,6 +16,7 @@ from treeclaim.model.claim import HoldTerms
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import (
+    Key,
     PrerequisiteError,
     WriteTransaction,
     chunks,
@@ -24,7 +25,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
-from treeclaim.store.operations.allocations.drawing import Change, Draws, Hold, HoldBook, Key
+from treeclaim.store.operations.allocations.drawing import Change, Draws, Hold, HoldBook
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     load_current_allocations,
@@ -57,67 +58,70 @@ _INSERT_DRAWS = compile_insert(draws)
 
 @dataclass(slots=True)
 class LockedHolds:
-    """The holds that claims concern, locked.
+    """The locked holds that claims concern.
 
     Attributes:
         book: Their amounts and draws.
-        rows: Their rows of consumers.
+        rows: Their rows as consumers.
         current: Their allocations.
-        recorded: Stored draws by consumer, including draws that do not count.
+        stored_draws: Draws by consumer, including draws that do not count.
         stale: UUIDs of consumers with terms that are not holds.
     """
 
     book: HoldBook = field(default_factory=HoldBook)
     rows: Mapping[str, Consumer] = field(default_factory=dict)
     current: CurrentAllocations = field(default_factory=lambda: CurrentAllocations({}))
-    recorded: Mapping[str, Draws] = field(default_factory=dict)
+    stored_draws: Mapping[str, Draws] = field(default_factory=dict)
     stale: AbstractSet[str] = frozenset()
 
 
 def lock_holds(
     transaction: WriteTransaction,
     uuids: AbstractSet[str],
-    claiming: Sequence[str],
+    claimants: Sequence[str],
     known: Mapping[str, Consumer],
     current: CurrentAllocations,
 ) -> LockedHolds:
     """Lock the consumers that are holds, and read their terms, amounts and draws.
 
-    The existing consumers of the claims (`claiming`) are locked already: they are `known` and have the `current`
-    allocations.
+    The caller has locked the existing ones of the consumers of the claims (`claimants`): `known` has their rows,
+    and `current` their allocations.
 
     Raises:
-        PrerequisiteError: if a hold has expired; it is removed first, and the write runs again.
+        PrerequisiteError: if a hold has expired; it removes the hold, and the write is retried.
     """
     if not uuids:
         return LockedHolds()
-    added_consumers = consumers.lock(transaction, sorted(uuids - known.keys()))
-    rows = {uuid: row for uuid, row in {**known, **added_consumers}.items() if uuid in uuids}
+    added = consumers.lock(transaction, sorted(uuids - known.keys()))
+    rows = {uuid: row for uuid, row in {**known, **added}.items() if uuid in uuids}
     terms = load_hold_terms(transaction, sorted(rows))
-    if ended := _end(transaction, terms):
+    if ended := _find_expired(transaction, terms):
         raise PrerequisiteError(lambda later_transaction: end_expired(later_transaction, ended))
-    held = load_current_allocations(transaction, sorted(terms))
-    recorded = _record(transaction, claiming)
+    held_amounts = load_current_allocations(transaction, sorted(terms))
+    stored_draws = _load_draws(transaction, claimants)
     # Only holds that return have draws.
     returning = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
-    drawn: set[str] = set()
+    drawn_by_others: set[str] = set()
     if returning:
-        others = transaction.rows(_DRAWN_BY_OTHERS, uuids=returning, consumers=list(claiming))
-        drawn = {row.uuid for row in others}
-    found_holds = {
-        uuid: Hold(project, hold_terms, dict(held.sum_usage([uuid])), uuid in drawn)
+        drawn_rows = transaction.rows(_DRAWN_BY_OTHERS, uuids=returning, consumers=list(claimants))
+        drawn_by_others = {row.uuid for row in drawn_rows}
+    hold_by_uuid = {
+        uuid: Hold(
+            project, hold_terms, dict(held_amounts.sum_usage([uuid])), uuid in drawn_by_others
+        )
         for uuid, (project, hold_terms) in terms.items()
     }
-    counted = {
-        consumer: _count(by_key, found_holds, current.sum_usage([consumer]))
-        for consumer, by_key in recorded.items()
+    valid_draws = {
+        consumer: _select_valid_draws(by_key, hold_by_uuid, current.sum_usage([consumer]))
+        for consumer, by_key in stored_draws.items()
     }
-    book = HoldBook(found_holds, found_holds, counted)
-    return LockedHolds(book, rows, held, recorded, uuids - found_holds.keys())
+    book = HoldBook(hold_by_uuid, hold_by_uuid, valid_draws)
+    return LockedHolds(book, rows, held_amounts, stored_draws, uuids - hold_by_uuid.keys())
 
 
-def _end(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]) -> list[str]:
-    """Return the expired ones of locked holds."""
+def _find_expired(
+    transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]
+) -> list[str]:
     now = read_clock(transaction.connection)
     return sorted(
         uuid
@@ -126,35 +130,37 @@ def _end(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms
     )
 
 
-def _record(transaction: WriteTransaction, claiming: Sequence[str]) -> Mapping[str, Draws]:
+def _load_draws(transaction: WriteTransaction, claimants: Sequence[str]) -> Mapping[str, Draws]:
     by_consumer: dict[str, dict[Key, dict[str, int]]] = {}
-    for row in transaction.rows_in_chunks(_DRAWS, uuids=claiming):
+    for row in transaction.rows_in_chunks(_DRAWS, uuids=claimants):
         by_key = by_consumer.setdefault(row.consumer_uuid, {})
         drawn = by_key.setdefault((row.provider_id, row.class_id), {})
         drawn[row.hold_uuid] = row.amount
     return by_consumer
 
 
-def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) -> Draws:
-    """Return the draws that count: from existing holds, and within the amounts of the consumer."""
-    counted: dict[Key, dict[str, int]] = {}
-    for key, recorded in by_key.items():
+def _select_valid_draws(
+    by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]
+) -> Draws:
+    """Return the draws from existing holds, within the amounts of the consumer."""
+    valid: dict[Key, dict[str, int]] = {}
+    for key, drawn_by_hold in by_key.items():
         remaining_units = used.get(key, 0)
-        for hold, drawn in sorted(recorded.items()):
+        for hold, drawn in sorted(drawn_by_hold.items()):
             amount = min(drawn, remaining_units) if hold in hold_uuids else 0
             remaining_units -= amount
             if amount:
-                counted.setdefault(key, {})[hold] = amount
-    return counted
+                valid.setdefault(key, {})[hold] = amount
+    return valid
 
 
 def end_expired(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Remove the expired ones of these holds."""
+    """Delete the expired ones of these holds."""
     rows = consumers.lock(transaction, sorted(uuids))
-    ended = _end(transaction, load_hold_terms(transaction, sorted(rows)))
+    ended = _find_expired(transaction, load_hold_terms(transaction, sorted(rows)))
     current = load_current_allocations(transaction, ended)
     for uuid in ended:
-        _rewrite(transaction, uuid, current, {})
+        _write_amounts(transaction, uuid, current, {})
     removed = current.sum_usage(ended)
     consumption = load_consumption(transaction, {provider_id for provider_id, _ in removed})
     record_consumed(transaction, list_consumed_providers(consumption, removed))
@@ -163,24 +169,24 @@ def end_expired(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
 
 
 def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
-    """Remove the terms of ended holds, and the draws from them."""
+    """Delete the terms of ended holds, and the draws from them."""
     if uuids:
         for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
             transaction.change(statement, uuids=sorted(uuids))
 
 
 def delete_excess_draws(transaction: WriteTransaction, consumer_uuid: str) -> bool:
-    """Remove the draws of a consumer beyond its allocations; return whether any existed.
+    """Delete the draws of a consumer beyond its allocations; return whether any existed.
 
     Raises:
-        PrerequisiteError, RetryTransactionError: as claims do.
+        PrerequisiteError, RetryTransactionError: as claims.
     """
     locked_consumers = consumers.lock(transaction, [consumer_uuid])
     current = load_current_allocations(transaction, [consumer_uuid])
-    recorded = _record(transaction, [consumer_uuid]).get(consumer_uuid, {})
-    named = set[str]().union(*recorded.values())
-    locked = lock_holds(transaction, named, [consumer_uuid], locked_consumers, current)
-    if locked.book.draws.get(consumer_uuid, {}) == locked.recorded.get(consumer_uuid, {}):
+    drawn = _load_draws(transaction, [consumer_uuid]).get(consumer_uuid, {})
+    hold_uuids = set[str]().union(*drawn.values())
+    locked = lock_holds(transaction, hold_uuids, [consumer_uuid], locked_consumers, current)
+    if locked.book.draws.get(consumer_uuid, {}) == locked.stored_draws.get(consumer_uuid, {}):
         return False
     locked.book = locked.book.apply([])
     write(transaction, locked, [consumer_uuid], {})
@@ -190,43 +196,43 @@ def delete_excess_draws(transaction: WriteTransaction, consumer_uuid: str) -> bo
 def write(
     transaction: WriteTransaction,
     locked: LockedHolds,
-    claiming: Collection[str],
+    claimants: Collection[str],
     new_terms: Mapping[str, HoldTerms],
 ) -> None:
-    """Write the holds that accepted claims changed, without consumers of the claims themselves.
+    """Write the changed holds and draws of accepted claims; the claims themselves write their consumers.
 
     Raises:
         RetryTransactionError: if another program has changed rows without these locks.
     """
     book = locked.book
     ended = book.original_holds.keys() - book.holds.keys()
-    unclaimed = (book.steps.keys() | ended).difference(claiming)
+    unclaimed = (book.steps.keys() | ended).difference(claimants)
     for uuid in sorted(unclaimed):
-        _rewrite(transaction, uuid, locked.current, book.get_held(uuid))
+        _write_amounts(transaction, uuid, locked.current, book.get_held(uuid))
         if uuid in book.holds:
             consumers.raise_generation(transaction, locked.rows[uuid], book.steps[uuid])
     consumers.delete(transaction, unclaimed & ended)
-    mended = locked.stale & new_terms.keys()
-    delete_terms(transaction, ended | (mended - book.holds.keys()))
+    replaced = locked.stale & new_terms.keys()
+    delete_terms(transaction, ended | (replaced - book.holds.keys()))
     write_terms(
         transaction,
         {uuid: terms for uuid, terms in new_terms.items() if uuid in book.holds},
         known=book.original_holds.keys() | locked.stale,
     )
-    unreturned = mended | {
+    unreturned = replaced | {
         uuid
         for uuid in book.original_holds.keys() & book.holds.keys()
         if book.original_holds[uuid].terms.returns and not book.holds[uuid].terms.returns
     }
     if unreturned:
         transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(unreturned))
-    _write_draws(transaction, locked, claiming)
+    _write_draws(transaction, locked, claimants)
 
 
 def write_terms(
     transaction: WriteTransaction, terms: Mapping[str, HoldTerms], known: Collection[str]
 ) -> None:
-    """Write the terms of holds, and replace those of `known` ones."""
+    """Insert the terms of holds, or replace those of `known` holds."""
     if replaced := sorted(terms.keys() & set(known)):
         for statement in (_DELETE_TERMS, _DELETE_PROJECTS):
             transaction.change(statement, uuids=replaced)
@@ -257,10 +263,10 @@ def write_terms(
 def change_terms(
     transaction: WriteTransaction, changes: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Change members of `HoldTerms` of holds; return the UUIDs that are not holds. No generation rises.
+    """Change members of `HoldTerms` of holds, without a new generation; return the UUIDs that are not holds.
 
     Raises:
-        PrerequisiteError: if a hold has expired; it is removed first, and the write runs again.
+        PrerequisiteError: if a hold has expired; it removes the hold, and the write is retried.
     """
     locked = lock_holds(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
     book = locked.book
@@ -279,13 +285,13 @@ def change_terms(
     return sorted(changes.keys() - terms.keys())
 
 
-def _rewrite(
+def _write_amounts(
     transaction: WriteTransaction,
     uuid: str,
     current: CurrentAllocations,
     held: Mapping[Key, int],
 ) -> None:
-    """Replace the differing allocations of a hold, and record them for the feed."""
+    """Write the changed allocations of a hold, and record them for the feed."""
     difference = Counter(held)
     difference.subtract(current.sum_usage([uuid]))
     changed: dict[int, Counter[int]] = defaultdict(Counter)
@@ -305,13 +311,12 @@ def _rewrite(
 
 
 def _write_draws(
-    transaction: WriteTransaction, locked: LockedHolds, claiming: Collection[str]
+    transaction: WriteTransaction, locked: LockedHolds, claimants: Collection[str]
 ) -> None:
-    """Write the changed draws of the consumers of accepted claims."""
-    drawn = {uuid: locked.book.draws.get(uuid, {}) for uuid in claiming}
-    changed = sorted(uuid for uuid in drawn if drawn[uuid] != locked.recorded.get(uuid, {}))
-    if recorded_uuids := [uuid for uuid in changed if uuid in locked.recorded]:
-        transaction.change(_DELETE_DRAWS_BY, uuids=recorded_uuids)
+    drawn = {uuid: locked.book.draws.get(uuid, {}) for uuid in claimants}
+    changed = sorted(uuid for uuid in drawn if drawn[uuid] != locked.stored_draws.get(uuid, {}))
+    if stored := [uuid for uuid in changed if uuid in locked.stored_draws]:
+        transaction.change(_DELETE_DRAWS_BY, uuids=stored)
     transaction.change_each(
         _INSERT_DRAWS,
         (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that are kept with the consumers that they placed (contract page 100, section 4).
 
-A request outlives the record of its consumer by at least a day. A write that removes the record keeps the
-request. An hourly job marks the requests of consumers without a record, and deletes those marked a day ago.
+A request outlives the record of its consumer by at least a day: an hourly job marks the requests of consumers
+without a record, and deletes requests that were marked a day ago.
 """
 
 import json
@@ -31,7 +31,7 @@ _DELETE_OLD = f"DELETE FROM treeclaim_requests WHERE gone_at < :before AND NOT {
 
 
 def ascii_json(value: object) -> str:
-    """Return a value as JSON in ASCII, which every database stores as text."""
+    """Return a value as JSON in ASCII, which each database stores."""
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -43,11 +43,8 @@ def write(
 ) -> None:
     """Write or delete the requests of the locked consumers of claims.
 
-    Args:
-        transaction: The transaction that has locked them.
-        claims: The claims.
-        recorded: The consumers with a record after the write.
-        known: The consumers with a kept request, and whether it is marked as without a record.
+    `recorded` are the consumers with a record after the write. `known` are the consumers with a kept request,
+    and whether it is marked.
     """
     request_by_uuid = {
         claim.consumer_uuid: claim.request
@@ -55,8 +52,8 @@ def write(
         if not isinstance(claim.request, Omission)
     }
     replace(transaction, request_by_uuid, recorded, known)
-    if returned := sorted(uuid for uuid in recorded if known.get(uuid)):
-        transaction.change(_CLEAR_MARK, uuids=returned)
+    if marked := sorted(uuid for uuid in recorded if known.get(uuid)):
+        transaction.change(_CLEAR_MARK, uuids=marked)
 
 
 def replace(
@@ -67,7 +64,7 @@ def replace(
 ) -> None:
     """Write the requests of locked consumers, or delete those that are None.
 
-    A consumer without a record after the write gets a new request only if it has a kept one.
+    A consumer without a record (`recorded`) gets a request only if it has a kept one (`known`).
     """
     if replaced := sorted(request_by_uuid.keys() & set(known)):
         transaction.change(_DELETE, uuids=replaced)
@@ -87,10 +84,7 @@ def replace(
 def keep_requests_for(
     transaction: WriteTransaction, request_by_uuid: Mapping[str, Sequence[str] | None]
 ) -> list[str]:
-    """Write or delete the requests of existing consumers; return the missing consumers.
-
-    No generation rises.
-    """
+    """Write or delete the requests of existing consumers, without a new generation; return the missing consumers."""
     existing = consumers.lock(transaction, sorted(request_by_uuid))
     existing_requests = {
         uuid: request for uuid, request in request_by_uuid.items() if uuid in existing
@@ -100,15 +94,15 @@ def keep_requests_for(
 
 
 def find_without_record(transaction: ReadTransaction) -> list[str]:
-    """Return at most a thousand consumers without a record and with an unmarked request."""
+    """Return at most 1000 consumers without a record and with an unmarked request."""
     return [row.consumer_uuid for row in transaction.rows(_WITHOUT_RECORD)]
 
 
 def mark_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Mark the requests of the consumers without a record.
+    """Mark the requests of these consumers, except consumers with a record.
 
     Raises:
-        DBAPIError: if a concurrent transaction inserts such a consumer; the write runs again then.
+        DBAPIError: if a concurrent transaction inserts such a consumer; the write is retried.
     """
     recorded = consumers.lock(transaction, uuids)
     missing = sorted(set(uuids).difference(recorded))
@@ -118,6 +112,6 @@ def mark_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> 
 
 
 def delete_old(transaction: WriteTransaction) -> None:
-    """Delete the requests of consumers that were marked a day ago and still have no record."""
+    """Delete requests that were marked a day ago, unless their consumer has a record again."""
     transaction.execute(_CLEAR_MARKS_OF_RECORDED)
     transaction.execute(_DELETE_OLD, before=transaction.now - REQUEST_RETENTION)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks the consumers and providers of claims, and looks up the named objects.
 
-Providers are locked last, so that other transactions wait for them as briefly as possible.
+Providers come last, so that other transactions wait for them as briefly as possible.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,20 +33,20 @@ from treeclaim.store.operations.locks.consumed import (
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 
 
-class ApartError(TreeclaimError):
+class SeparateTransactionsError(TreeclaimError):
     """Requests that cannot share a transaction."""
 
 
 @dataclass(slots=True)
 class LockedRequest:
-    """A request with locked consumers, its refusal and its new allocations."""
+    """A request with locked consumers."""
 
     request: ClaimRequest
     refusal: TreeclaimError | None = None
     new_allocations: Sequence[NewAllocation] = ()
 
     def refuse(self, error: TreeclaimError) -> None:
-        """Set the refusal, without its traceback, which would keep the frames alive."""
+        """Set the refusal without its traceback, which would keep frames alive."""
         self.refusal = error.with_traceback(None)
 
 
@@ -58,16 +58,14 @@ class LockedClaims:
         requests: The requests in the order of their writes.
         consumers: The consumers with a row before the write.
         inserted: UUIDs of the consumers with a row that was inserted to lock them.
-        current: The present allocations of all consumers, read under their locks.
+        current: The current allocations of all consumers, read under their locks.
         class_ids: Ids of the named, existing resource classes.
-        owner_ids: Ids of projects, users and consumer types.
         providers: All locked providers by UUID.
-        holds: The holds that the requests concern.
-        kept: As `Lookup.requests`.
-        conditions: The conditions of the claimed providers, once the requests are judged.
-        is_consuming: Whether any inventory consumes another one.
+        kept_requests: As `Lookup.kept_requests`.
+        conditions: The conditions of the claimed providers; `judge` reads them.
+        is_consuming: Whether any inventory of the cloud consumes another one.
         consumed_ids: Ids of the providers that the claimed inventories consume.
-        consumption: Consumption of claimed and formerly claimed inventories, read under the locks.
+        consumption: Consumption by the inventories of new and replaced allocations, read under the locks.
     """
 
     requests: Sequence[LockedRequest]
@@ -78,7 +76,7 @@ class LockedClaims:
     owner_ids: OwnerIds
     providers: Mapping[str, LockedProvider]
     holds: LockedHolds
-    kept: Mapping[str, bool]
+    kept_requests: Mapping[str, bool]
     conditions: ConditionBook
     is_consuming: bool = False
     consumed_ids: AbstractSet[int] = frozenset()
@@ -86,7 +84,7 @@ class LockedClaims:
 
     @property
     def accepted(self) -> list[LockedRequest]:
-        """Return the requests that are not refused."""
+        """Return the requests without a refusal."""
         return [locked for locked in self.requests if locked.refusal is None]
 
     @property
@@ -96,7 +94,7 @@ class LockedClaims:
 
     @property
     def refusals(self) -> list[TreeclaimError | None]:
-        """Return the refusal of each request; None for an accepted one."""
+        """Return the refusal of each request; None for an accepted request."""
         return [locked.refusal for locked in self.requests]
 
     def raise_refusal(self) -> None:
@@ -104,7 +102,7 @@ class LockedClaims:
         refusal = next((refusal for refusal in self.refusals if refusal is not None), None)
         if refusal is None:
             return
-        # The traceback of an error refers to frames. If these refer to the error, their objects live until
+        # The traceback of an error refers to frames. If the frames refer to the error, their objects live until
         # the garbage collector finds the cycle.
         for locked_request in self.requests:
             locked_request.refusal = None
@@ -121,16 +119,14 @@ def lock_claims(
     provider_uuids: Iterable[str] = (),
     provider_ids: Iterable[int] = (),
 ) -> LockedClaims:
-    """Lock the consumers of requests, then their providers, and further providers by uuid or id.
+    """Lock the consumers of requests, then their providers and the given ones.
 
-    Requests with a wrong consumer generation, or with a wrong assumption about the allocations of a consumer, are
-    refused at once.
+    It refuses requests with a wrong consumer generation, or a wrong assumption about the allocations of a consumer.
 
     Raises:
-        PrerequisiteError: if a project, user or consumer type must be created first, or an expired hold
-            removed.
+        PrerequisiteError: if a project, user or consumer type must be created first, or an expired hold removed.
         RetryTransactionError: if a consumer was created since the lookup.
-        ApartError: if one request changes a hold that another one uses.
+        SeparateTransactionsError: if one request writes a hold that another one draws from.
     """
     claims = [claim for request in requests for claim in request.claims]
     locked_consumers, lookup = _lock_known_consumers(transaction, claims)
@@ -143,7 +139,7 @@ def lock_claims(
         locked_consumers,
         lookup.current,
     )
-    _require_apart(requests, holds)
+    _require_separable(requests, holds)
     locked = LockedClaims(
         requests=[LockedRequest(request) for request in requests],
         consumers=locked_consumers,
@@ -153,7 +149,7 @@ def lock_claims(
         owner_ids=owner_ids,
         providers={},
         holds=holds,
-        kept=lookup.requests,
+        kept_requests=lookup.kept_requests,
         conditions=ConditionBook(transaction),
         is_consuming=lookup.is_consuming,
     )
@@ -169,10 +165,10 @@ def _lock_known_consumers(
 ) -> tuple[Mapping[str, Consumer], Lookup]:
     """Lock the consumers with a row, and look up the named objects.
 
-    If all claims are for new consumers, they usually have no row, and no lock is needed.
+    Claims for new consumers usually need no lock, because the consumers have no row.
 
     Raises:
-        RetryTransactionError: if a consumer was created after the locking.
+        RetryTransactionError: if a consumer was created since the locking.
     """
     if all(claim.generation is None for claim in claims):
         lookup = look_up_names(transaction, claims)
@@ -185,8 +181,8 @@ def _lock_known_consumers(
     return locked_consumers, lookup
 
 
-def _require_apart(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None:
-    """Raise `ApartError` if a request writes a hold that another request draws from, or has drawn from."""
+def _require_separable(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None:
+    """Raise `SeparateTransactionsError` if a request writes a hold that another request draws from, or has drawn from."""
     if len(requests) == 1 or not holds.book.holds:
         return
     drawn_from = [
@@ -202,11 +198,10 @@ def _require_apart(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None
     for position, request in enumerate(requests):
         written = holds.book.holds.keys() & set(request.consumer_uuids)
         if any(written & drawn for index, drawn in enumerate(drawn_from) if index != position):
-            raise ApartError("A hold is written and drawn from.")
+            raise SeparateTransactionsError("A hold is written and drawn from.")
 
 
 def _compare_generations(locked: LockedClaims) -> None:
-    """Refuse requests with a wrong generation of a consumer."""
     for locked_request in locked.requests:
         claims = locked_request.request.claims
         try:
@@ -220,29 +215,29 @@ def _compare_generations(locked: LockedClaims) -> None:
 
 
 def _refuse_by_holdings(locked: LockedClaims) -> None:
-    """Refuse requests that contradict the present allocations of their consumers."""
+    """Refuse requests that contradict the current allocations of their consumers."""
     for locked_request in locked.accepted:
         request = locked_request.request
         for claim in request.claims:
-            holds_something = claim.consumer_uuid in locked.current.by_consumer
+            has_allocations = claim.consumer_uuid in locked.current.by_consumer
             is_hold = claim.consumer_uuid in locked.holds.book.original_holds
-            if request.is_release and not (holds_something or is_hold):
+            if request.is_release and not (has_allocations or is_hold):
                 text = f"No allocations for consumer '{claim.consumer_uuid}'"
                 locked_request.refusal = NotFoundError(text)
-            elif request.is_placement and (holds_something or is_hold):
+            elif request.is_placement and (has_allocations or is_hold):
                 locked_request.refusal = PlacedMeanwhileError()
             elif locked_request.refusal is None:
-                refusal = _find_misuse(claim, is_hold=is_hold, holds_something=holds_something)
+                refusal = _find_misuse(claim, is_hold=is_hold, has_allocations=has_allocations)
                 locked_request.refusal = refusal
 
 
 def _find_misuse(
-    claim: ConsumerClaim, *, is_hold: bool, holds_something: bool
+    claim: ConsumerClaim, *, is_hold: bool, has_allocations: bool
 ) -> TreeclaimError | None:
     """Return the refusal of a claim that misuses a hold (contract page 100, section 1); None for a valid claim."""
     uuid = claim.consumer_uuid
     if claim.hold is not None:
-        return ConsumerExistsError([uuid]) if holds_something and not is_hold else None
+        return ConsumerExistsError([uuid]) if has_allocations and not is_hold else None
     if is_hold and claim.from_holds:
         return InvalidValueError(f"Consumer {uuid} is a hold, which draws from nothing.")
     if not claim.knows_holds:
@@ -260,7 +255,7 @@ def _find_misuse(
 def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:
     """Insert rows for consumers without a row.
 
-    If another transaction has inserted one, this one violates the unique constraint and runs again.
+    If another transaction has inserted a row, this one violates the unique constraint and is retried.
     """
     missing = [
         claim
@@ -275,7 +270,7 @@ def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> 
         transaction, [claim.consumer_uuid for claim in missing if not claim.allocations]
     )
     if any(claim.consumer_uuid in locked.current.by_consumer for claim in missing):
-        # Consumers with allocations but without a row (old data) were not locked before the insertion.
+        # Consumers with allocations but without a row (old data) have no lock before the insertion.
         uuids = [
             uuid
             for locked_request in locked.requests
@@ -291,7 +286,7 @@ def _lock_providers(
     provider_uuids: Iterable[str],
     provider_ids: Iterable[int],
 ) -> None:
-    """Lock the providers of new allocations, and those with a generation that a removal raises."""
+    """Lock the providers of new and removed allocations, and the consumed providers."""
     claims = [
         claim
         for locked_request in locked.accepted
@@ -303,10 +298,10 @@ def _lock_providers(
     removed = locked.current.list_providers(emptied).union(provider_ids)
     consumed: set[int] = set()
     if locked.is_consuming:
-        entries = load_consumption_by_uuid(transaction, named)
-        claimed = set(locked.class_ids.values())
-        keys = [key for key in entries if key[1] in claimed]
-        locked.consumed_ids = consumed = list_consumed_providers(entries, keys)
+        consumption = load_consumption_by_uuid(transaction, named)
+        claimed_classes = set(locked.class_ids.values())
+        keys = [key for key in consumption if key[1] in claimed_classes]
+        locked.consumed_ids = consumed = list_consumed_providers(consumption, keys)
     if named or removed:
         rows = lock_providers(transaction, named, removed | consumed)
         locked.providers = {row.uuid: row for row in rows}

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks up the objects that claims name, and the present allocations of their consumers, by one query.
-
-Each query is a round trip, so the query is a UNION of independent parts.
-"""
+"""Looks up the objects that claims name, and the current allocations of their consumers, in one round trip."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +25,10 @@ SELECT 'allocation' AS kind, resource_provider_id AS id, PLAIN(consumer_id) AS n
 """
 
 
-def _part(kind: str, table: str, name: str, number: str = "id", by: str | None = None) -> str:
-    """Return the query for the rows of a table with some names, or some values of the column `by`."""
+def _select_part(
+    kind: str, table: str, name: str, number: str = "id", by: str | None = None
+) -> str:
+    """Return the query for the rows of a table with the names `:names_KIND`, or with these values of `by`."""
     columns = f"'{kind}', {number}, PLAIN({name}), 0, 0"
     return f"SELECT {columns} FROM {table} WHERE {by or name} IN :names_{kind}"
 
@@ -37,18 +36,17 @@ def _part(kind: str, table: str, name: str, number: str = "id", by: str | None =
 _ALL_PARTS = " UNION ALL ".join(
     (
         _ALLOCATIONS,
-        _part("consumer", "consumers", "uuid"),
-        *(_part(table, table, name) for table, name in NAMES.items()),
-        _part("class", "resource_classes", "name"),
-        _part("hold", "treeclaim_holds", "uuid", "0"),
-        _part("draw", "treeclaim_draws", "hold_uuid", "0", "consumer_uuid"),
-        _part(
+        _select_part("consumer", "consumers", "uuid"),
+        *(_select_part(table, table, name) for table, name in NAMES.items()),
+        _select_part("class", "resource_classes", "name"),
+        _select_part("hold", "treeclaim_holds", "uuid", "0"),
+        _select_part("draw", "treeclaim_draws", "hold_uuid", "0", "consumer_uuid"),
+        _select_part(
             "request",
             "treeclaim_requests",
             "consumer_uuid",
             "CASE WHEN gone_at IS NULL THEN 0 ELSE 1 END",
         ),
-        # One row if any inventory consumes another one.
         "SELECT 'consumption', 0, NULL, 0, 0 WHERE EXISTS (SELECT 1 FROM treeclaim_consumption)",
     )
 )
@@ -65,7 +63,7 @@ class CurrentAllocation:
 
 @dataclass(frozen=True, slots=True)
 class CurrentAllocations:
-    """The allocations of consumers before a write, by UUID, without consumers that have none."""
+    """The allocations of consumers before a write, by UUID; consumers without allocations are omitted."""
 
     by_consumer: Mapping[str, Sequence[CurrentAllocation]]
 
@@ -94,14 +92,12 @@ class Lookup:
     """The existing objects that claims name.
 
     Attributes:
-        current: The allocations of the consumers.
         consumers: UUIDs of the consumers with a row.
         owners: Ids of projects, users and consumer types.
-        class_ids: Ids of resource classes.
         terms: UUIDs of the consumers and sources with terms of a hold.
         drawn_from: UUIDs of the holds from which the consumers have drawn.
-        requests: The consumers with a kept request, and whether it is marked as without a record.
-        is_consuming: Whether any inventory consumes another one.
+        kept_requests: The consumers with a kept request, and whether it is marked as without a record.
+        is_consuming: Whether any inventory of the cloud consumes another one.
     """
 
     current: CurrentAllocations
@@ -110,14 +106,14 @@ class Lookup:
     class_ids: Mapping[str, int]
     terms: AbstractSet[str]
     drawn_from: AbstractSet[str]
-    requests: Mapping[str, bool]
+    kept_requests: Mapping[str, bool]
     is_consuming: bool
 
 
 def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
     """Look up the objects that claims name, by exact names."""
     uuids = [claim.consumer_uuid for claim in claims]
-    # Also without claims, the query reads whether any inventory consumes another one.
+    # Without claims, an empty name lets the query still read whether any inventory consumes another one.
     names = {"allocation": set(uuids), "consumer": set(uuids) or {""}}
     owners = list_owner_names(claims)
     for owner_table in NAMES:
@@ -130,17 +126,17 @@ def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim])
     parameters = {f"names_{kind}": sorted(kind_names) for kind, kind_names in names.items()}
     rows_by_kind: dict[str, list[Any]] = defaultdict(list)
     for row in transaction.rows_in_chunks(_ALL_PARTS, **parameters):
-        # Some collations also match other spellings. The name of a draw is its hold.
+        # Some collations also match other spellings. The name in a row of a draw is its hold.
         if row.kind in {"draw", "consumption"} or row.name in names[row.kind]:
             rows_by_kind[row.kind].append(row)
     return Lookup(
-        current=_current(rows_by_kind["allocation"]),
+        current=_group_by_consumer(rows_by_kind["allocation"]),
         consumers={row.name for row in rows_by_kind["consumer"]},
         owners={(table, row.name): row.id for table in NAMES for row in rows_by_kind[table]},
         class_ids={row.name: row.id for row in rows_by_kind["class"]},
         terms={row.name for row in rows_by_kind["hold"]},
         drawn_from={row.name for row in rows_by_kind["draw"]},
-        requests={row.name: bool(row.id) for row in rows_by_kind["request"]},
+        kept_requests={row.name: bool(row.id) for row in rows_by_kind["request"]},
         is_consuming=bool(rows_by_kind["consumption"]),
     )
 
@@ -152,11 +148,11 @@ def load_current_allocations(
     sorted_uuids = sorted(uuids)
     rows = transaction.rows_in_chunks(_ALLOCATIONS, names_allocation=sorted_uuids)
     exact_uuids = set(sorted_uuids)
-    return _current([row for row in rows if row.name in exact_uuids])
+    return _group_by_consumer([row for row in rows if row.name in exact_uuids])
 
 
 def list_owner_names(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:
-    """Return the names of the owners of claims; a claim without allocations needs none."""
+    """Return the owners of claims; a claim without allocations needs none."""
     names: dict[OwnerName, None] = {}
     for claim in claims:
         if not claim.allocations:
@@ -168,7 +164,7 @@ def list_owner_names(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:
     return list(names)
 
 
-def _current(rows: Sequence[Any]) -> CurrentAllocations:
+def _group_by_consumer(rows: Sequence[Any]) -> CurrentAllocations:
     by_consumer: dict[str, list[CurrentAllocation]] = defaultdict(list)
     for row in rows:
         by_consumer[row.name].append(CurrentAllocation(row.id, row.class_id, row.used))

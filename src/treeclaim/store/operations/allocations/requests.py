@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request of a client for allocations, which is written as a whole or not at all."""
+"""Requests of clients for allocations, each written as a whole or not at all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,11 +24,11 @@ class ClaimRequest:
 
     Attributes:
         claims: Claims of different consumers.
-        is_release: Whether it is a DELETE: its consumer must have allocations, and the generations of
-            its providers do not rise.
-        is_placement: Whether its consumers must not have allocations yet (contract page 98, section 4).
-        is_reshape: Whether an amount that a consumer releases at one provider passes to a provider where
-            it grows (contract page 100, section 2).
+        is_release: Whether it is a DELETE: the consumer must have allocations, and no generation of a provider
+            rises.
+        is_placement: Whether the consumers must not have allocations yet (contract page 98, section 4).
+        is_reshape: Whether an amount drawn from a hold moves with its consumer from one provider to another
+            (contract page 100, section 2).
         stages: Measures the stages of the write.
     """
 
@@ -45,12 +45,12 @@ class ClaimRequest:
 
     @property
     def consumer_uuids(self) -> list[str]:
-        """Return the consumers of its claims."""
+        """Return the UUIDs of the consumers."""
         return [claim.consumer_uuid for claim in self.claims]
 
     @property
     def names(self) -> set[str]:
-        """Return the uuids of its consumers, providers and holds."""
+        """Return the UUIDs of the consumers, providers and holds."""
         return {
             uuid
             for claim in self.claims
@@ -70,4 +70,4 @@ STALE_PLACE_ERRORS = (
     CapacityExceededError,
     ConditionedError,
 )
-"""Refusals of a placement after which a search finds another provider: the former one was changed meanwhile."""
+"""Refusals of a placement because a provider has changed since the search; a new search may succeed."""
