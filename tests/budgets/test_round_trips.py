@@ -35,13 +35,13 @@ class Cloud:
         self.store, self.other = store, other
         self.hosts = [create_host(other, 200) for _ in range(2)]
         # Holds with an end cost claims that name none of them nothing (contract page 100, section 3).
-        until = store.now() + timedelta(days=1)
+        until = store.read_clock() + timedelta(days=1)
         for host in self.hosts:
             terms = HoldTerms(until, returns=True)
             held = make_claim(str(uuid.uuid4()), {host: 1}, hold=terms, knows_holds=True)
             other.replace_allocations([held])
         store.housekeeper.end_expired()
-        self.cursor = store.changes(None).cursor
+        self.cursor = store.load_changes(None).cursor
 
     def claims(self, count):
         """Claims of new consumers on the first host."""
@@ -88,7 +88,7 @@ class Cloud:
 
     def follow(self):
         """Read the commits since the last call."""
-        changes = self.store.changes(self.cursor)
+        changes = self.store.load_changes(self.cursor)
         if changes is not None:
             self.cursor = changes.cursor
 

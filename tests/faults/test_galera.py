@@ -323,9 +323,9 @@ def test_take_over_that_meets_a_write_of_another_node_is_repeated(stores, monkey
         second_store.write(WriteTransaction.touch_catalogue)
 
     monkeypatch.setattr(shards, "take_over", take_over_too_late)
-    before = first_store.changes(None).cursor
+    before = first_store.load_changes(None).cursor
     first_store.write(WriteTransaction.touch_catalogue)
-    assert first_store.changes(before).catalogue is not None
+    assert first_store.load_changes(before).catalogue is not None
 
 
 def units_claimed(store):

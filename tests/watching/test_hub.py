@@ -77,7 +77,7 @@ def test_watcher_gets_news_after_a_failed_round(store, hub, monkeypatch):
         failed.set()
         raise MemoryError
 
-    monkeypatch.setattr(store, "cursor", fail)
+    monkeypatch.setattr(store, "load_cursor", fail)
     assert failed.wait(60)
     name = add(store, "host")
     assert woken.wait(60)
@@ -175,7 +175,7 @@ def test_empty_poll_response_has_the_cursor_after_skipped_news(store, hub):
     change(store, "other")
     look(hub)
     assert poll.take() is None
-    assert write_cursor(store.cursor()).encode() in poll.finish()
+    assert write_cursor(store.load_cursor()).encode() in poll.finish()
     poll.close()
 
 

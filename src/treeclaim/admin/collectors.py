@@ -76,7 +76,7 @@ def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
 def collect_feed(store: Store) -> Iterator[Metric]:
     """Yield the end of the change feed; each worker exports its position."""
     try:
-        position = sum(store.cursor().positions)
+        position = sum(store.load_cursor().positions)
     except StoreUnavailableError as error:
         _LOG.warning("No metrics of the change feed: %s", error.for_operators)
         return

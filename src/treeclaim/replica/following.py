@@ -78,7 +78,7 @@ class Follower:
         begin = monotonic()
         try:
             with _without_collector() if self._cursor is None else nullcontext():
-                self._apply_news(self._store.changes)
+                self._apply_news(self._store.load_changes)
         except StoreUnavailableError:
             self._failed_at = monotonic()
             raise

@@ -108,7 +108,7 @@ class Housekeeper:
         rows = self._store.fetch(_NEXT_SQL)
         if not rows:
             return False
-        now = self._store.now()
+        now = self._store.read_clock()
         ended = [
             (provider_id, name)
             for name, ends_at, provider_id in rows
@@ -130,7 +130,7 @@ class Housekeeper:
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`; earlier transactions stay committed.
         """
-        before = self._store.now() - keep
+        before = self._store.read_clock() - keep
         deleted = 0
         for shard in range(SHARDS):
             batch = _ROWS_PER_TRANSACTION

@@ -126,7 +126,7 @@ class Store:
                     result = operation(transaction, *args, **kwargs)
             except IncompleteViewError:
                 views += 1
-                floor = self.cursor()
+                floor = self.load_cursor()
             except TRANSACTION_FAILURES as error:
                 if is_repeated or classify_failure(error) not in _PASSING:
                     raise self.outages.make_client_error(error) from error
@@ -135,11 +135,11 @@ class Store:
                 self.outages.record_success()
                 return result
 
-    def now(self) -> datetime:
+    def read_clock(self) -> datetime:
         """Return the time by the database's clock, naive UTC; raise as `read`."""
         return self.read(lambda transaction: transaction.now)
 
-    def changes(self, cursor: Cursor | None) -> Changes | None:
+    def load_changes(self, cursor: Cursor | None) -> Changes | None:
         """Return the changes committed since a cursor; None if nothing was committed.
 
         A poll costs one query over a few small rows if nothing or only claims were committed, and one
@@ -154,7 +154,7 @@ class Store:
                 return self._poller.since(cursor)
         return self.read(load_changes, cursor)
 
-    def cursor(self) -> Cursor:
+    def load_cursor(self) -> Cursor:
         """Return the end of the change feed; raise as `fetch`.
 
         A snapshot that begins later has everything up to this cursor, so a list can be followed from it.

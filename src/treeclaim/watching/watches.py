@@ -209,7 +209,7 @@ class Hub:
         """
         with self._feed.held(_LONGEST_WAIT, resource="change feed"):
             if self._cursor is None:
-                self._cursor = self._store.cursor()
+                self._cursor = self._store.load_cursor()
                 self.log = self.log.at(write_cursor(self._cursor))
             else:
                 # The watch must not receive earlier commits.
@@ -236,13 +236,13 @@ class Hub:
 
     def _poll(self) -> None:
         cursor = self._cursor
-        if cursor is None or self._store.cursor() == cursor:
+        if cursor is None or self._store.load_cursor() == cursor:
             return
         entry = self._store.read(self._read_entry, cursor=cursor)
         watches = list(self._watches)
         if entry is None:
             # After the restore of a database, or a row of another release, each client must read everything again.
-            self._cursor = self._store.cursor()
+            self._cursor = self._store.load_cursor()
             self.log = self.log.broken(write_cursor(self._cursor))
         else:
             self._cursor = entry.message.news.cursor

@@ -23,9 +23,9 @@ def test_expired_hold_is_gone_without_a_write_and_watchers_see_it(tmp_path, monk
         taker = claim_of(two, from_holds=[HOLD.rpartition("/")[2]])
         assert client.put(TAKER, json=taker).status_code == 204
         cursor = client.get("/treeclaim/providers?limit=1").json()["cursor"]
-        ended = services.store.now().replace(year=3000)
+        ended = services.store.read_clock().replace(year=3000)
         monkeypatch.setattr(hold_writes, "read_clock", lambda _connection: ended)
-        monkeypatch.setattr(services.store, "now", lambda: ended)
+        monkeypatch.setattr(services.store, "read_clock", lambda: ended)
         eventually(lambda: client.get(HOLD).json()["allocations"] == {}, "the hold has ended", 60)
         assert client.get(HOLD).json()["hold"] is None
         assert client.get(TAKER).json()["drawn_from"] == {}

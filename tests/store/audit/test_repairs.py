@@ -36,7 +36,9 @@ def test_repair_removes_expired_hold_and_its_draws(store):
     terms = HoldTerms(returns=True)
     store.replace_allocations([make_claim(hold, {host: 4}, knows_holds=True, hold=terms)])
     store.replace_allocations([make_claim(taker, {host: 3}, from_holds=[hold])])
-    by_hand(store, sa.update(tables.holds).values(ends_at=store.now() - timedelta(minutes=2)))
+    by_hand(
+        store, sa.update(tables.holds).values(ends_at=store.read_clock() - timedelta(minutes=2))
+    )
     kinds = [FindingKind.EXPIRED_HOLD]
     findings = store.read(load_findings, kinds, 10, lambda *_: frozenset())
     assert findings[FindingKind.EXPIRED_HOLD].items == [{"consumer": hold}]
@@ -53,7 +55,7 @@ def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
     providers = tables.resource_providers
     changed = sa.update(providers).where(providers.c.uuid == below)
     by_hand(store, changed.values(root_provider_id=root))
-    cursor = store.cursor()
+    cursor = store.load_cursor()
     assert mend(store, FindingKind.BROKEN_ROOT, provider=below) is RepairResult.DONE
 
     def told(transaction, provider):

@@ -39,14 +39,14 @@ store.close()
 @pytest.mark.parametrize("shift", ["+30h", "-30h"])
 def test_machine_with_wrong_clock_does_not_prune_recent_data(faketime, store, database_url, shift):
     host = create_host(store, 1)
-    cursor = store.changes(None).cursor
+    cursor = store.load_changes(None).cursor
     store.write(providers.update, host, name="another name")
     store.replace_allocations([make_claim(str(uuid.uuid4()), {host: 1})])
     feed_rows = rows(store, feed)
     assert on_a_machine(shift, database_url) == {"pruned": 0, "orphaned": 0}
     assert on_a_machine("+0h", database_url) == {"pruned": 0, "orphaned": 0}
     assert feed_rows <= rows(store, feed)
-    assert not store.changes(cursor).complete
+    assert not store.load_changes(cursor).complete
     for row in rows(store, feed) | rows(store, resource_providers):
         assert abs(row.created_at - utc_now()) < timedelta(hours=1)
 

@@ -204,5 +204,5 @@ def test_url_encoding_cannot_make_the_driver_return_bytes(kind, tmp_path):
     with server_of(kind).database(tmp_path) as url:
         schema_on(f"{url}?client_encoding=SQL_ASCII")
         store = Store(DatabaseSettings(f"{url}?client_encoding=SQL_ASCII"))
-        assert store.cursor()
+        assert store.load_cursor()
         store.close()

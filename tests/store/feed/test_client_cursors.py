@@ -35,14 +35,14 @@ def test_other_bytes_are_unreadable_or_a_cursor(content):
 def test_cursor_of_another_number_of_shards_has_expired(store, count):
     cursor = Cursor((0,) * count, (0,) * count)
     assert store.read(load_news, cursor) is None
-    assert store.changes(cursor).complete
+    assert store.load_changes(cursor).complete
 
 
 def test_cursor_of_another_database_has_expired(store):
-    present = store.cursor()
+    present = store.load_cursor()
     for number in range(8):
         tokens = list(present.tokens)
         tokens[number] ^= 1
         cursor = Cursor(present.positions, tuple(tokens))
         assert store.read(load_news, cursor) is None
-        assert store.changes(cursor).complete
+        assert store.load_changes(cursor).complete

@@ -129,7 +129,7 @@ def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other
     claim(other, hosts[0])
     with replica.current() as forest:
         fresh = Forest()
-        fresh.apply(store.changes(None))
+        fresh.apply(store.load_changes(None))
         assert forest.records() == fresh.records()
 
 
@@ -165,4 +165,4 @@ def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
             create_host(store, 8)
         assert reader.catch_up() is is_complete
         assert_current(store, reader)
-    assert store.changes(reader.cursor) is None
+    assert store.load_changes(reader.cursor) is None

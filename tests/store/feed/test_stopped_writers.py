@@ -63,7 +63,7 @@ def test_write_waits_only_once_for_the_shard_of_a_stopped_writer(store, database
     """The first draw is the shard of the stopped writer."""
     reader = Reader(store)
     reader.catch_up()
-    before = store.cursor()
+    before = store.load_cursor()
     with stopped_writer(database_url) as writer:
         held = find_held_shard(store)
         draws = []
@@ -83,5 +83,5 @@ def test_write_waits_only_once_for_the_shard_of_a_stopped_writer(store, database
         assert {record.uuid for record in reader.forest.records()} == set(hosts)
         writer.send_signal(signal.SIGCONT)
         assert b"committed" in writer.stdout.readline()
-    after = store.cursor()
+    after = store.load_cursor()
     assert sum(after.positions) == sum(before.positions) + 22

@@ -38,7 +38,7 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
     assert generation_of(replica, provider) == 0
     results = []
     late = threading.Thread(target=lambda: results.append(generation_of(replica, provider)))
-    load = store.changes
+    load = store.load_changes
 
     def slow_load(cursor):
         result = load(cursor)
@@ -49,7 +49,7 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
             eventually(lambda: replica.turn.waiting == 1)
         return result
 
-    monkeypatch.setattr(store, "changes", slow_load)
+    monkeypatch.setattr(store, "load_changes", slow_load)
     assert generation_of(replica, provider) == 0
     late.join(timeout=30)
     assert results == [1]
@@ -58,5 +58,5 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
 def test_wait_for_the_probe_times_out(store, monkeypatch):
     monkeypatch.setattr(probe_module, "TURN_SECONDS", SHORT)
     with store._probe._lock, pytest.raises(StoreUnavailableError):
-        store.cursor()
-    assert store.cursor() is not None
+        store.load_cursor()
+    assert store.load_cursor() is not None

@@ -69,7 +69,7 @@ class Reader:
 
     def catch_up(self):
         """Apply the commits since the last call; return whether that was a full load."""
-        changes = self.store.changes(self.cursor)
+        changes = self.store.load_changes(self.cursor)
         if changes is None:
             return False
         assert self.forest.is_consistent_with(changes)
@@ -93,7 +93,7 @@ class Client:
         news = None
         if self.cursor is not None:
             news = self.store.read(load_news, read_cursor(self.cursor))
-        cursor = self.store.cursor() if news is None else news.cursor
+        cursor = self.store.load_cursor() if news is None else news.cursor
         present = self._list()
         if news is None:
             self.known = present
@@ -105,7 +105,7 @@ class Client:
 
     def _list(self):
         forest = Forest()
-        forest.apply(self.store.changes(None))
+        forest.apply(self.store.load_changes(None))
         return {record.uuid: str(record) for record in forest.records()}
 
 
@@ -366,7 +366,7 @@ class World:
     def load(self):
         """Return a new Forest with the present contents."""
         fresh = Forest()
-        fresh.apply(self.onlooker.changes(None))
+        fresh.apply(self.onlooker.load_changes(None))
         return fresh
 
     def read(self, _writer, which):

@@ -111,14 +111,14 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
     with closing(Store(DatabaseSettings(database_url))) as other_store:
 
         def claim_and_follow(host):
-            cursor = other_store.changes(None).cursor
+            cursor = other_store.load_changes(None).cursor
             # The driver prepares a statement after five executions, and the server caches a generic plan
             # after five more.
             for _ in range(12):
                 claims = [make_claim(str(uuid.uuid4()), {host: 1}) for _ in range(16)]
                 requests = [ClaimRequest([claim]) for claim in claims]
                 assert other_store.write(allocations.write_group, requests) == [None] * 16
-                cursor = other_store.changes(cursor).cursor
+                cursor = other_store.load_changes(cursor).cursor
 
         claim_and_follow(hosts[0])
         with store.engine.begin() as connection:

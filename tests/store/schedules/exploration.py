@@ -61,7 +61,7 @@ class Beginning:
 
     def __init__(self, script, store):
         self.script = script
-        self.changes = store.changes(None)
+        self.changes = store.load_changes(None)
         self.broken = aftermath(store, ()).broken
         self.seen = {}
 

@@ -119,7 +119,7 @@ class Follower:
         A reader that detects a wrong change returns empty contents. A worker would load everything, which would
         hide the change.
         """
-        changes = store.changes(self._cursor)
+        changes = store.load_changes(self._cursor)
         if changes is not None:
             if self._forest.is_consistent_with(changes):
                 self._forest.apply(changes)
@@ -197,7 +197,7 @@ def aftermath(store, followers):
         store: Reads the database.
         followers: Readers of the feed, some of which polled last before the schedule.
     """
-    fresh = Follower(store.changes(None))
+    fresh = Follower(store.load_changes(None))
     with store.engine.connect() as connection:
         contents = _Contents(connection)
     made = Aftermath(

@@ -178,7 +178,7 @@ def columns_of(forest):
 @pytest.mark.parametrize("seed", range(3))
 def test_providers_read_as_arrays_equal_those_read_singly(store, seed):
     ids = write(store, seed)
-    changes = store.changes(None)
+    changes = store.load_changes(None)
     at_once, one_by_one = Forest(), Forest()
     at_once.apply(changes)
     records = store.read(load_providers, ids)
@@ -206,6 +206,6 @@ def test_providers_read_as_arrays_equal_those_read_singly(store, seed):
 
 def test_an_empty_database_is_an_empty_forest(store):
     forest = Forest()
-    forest.apply(store.changes(None))
+    forest.apply(store.load_changes(None))
     assert (len(forest), forest.records()) == (0, [])
     assert forest.row_of(str(uuid.uuid4())) is None

@@ -106,7 +106,7 @@ def read_until(call: Call, value: str) -> datetime:
         raise bad_request(
             f"Invalid until: {quote_value(value)} is not a time in the form of RFC 3339."
         )
-    if until < call.services.store.now() + _AHEAD:
+    if until < call.services.store.read_clock() + _AHEAD:
         raise bad_request(
             f"Invalid until: {quote_value(value)} is not a second ahead by the database's clock."
         )

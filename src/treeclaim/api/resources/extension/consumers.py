@@ -60,7 +60,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
         return page, load_consumer_details(transaction, uuids, has_requests=has_requests)
 
     # Read before the snapshot, which therefore has everything up to it.
-    cursor = call.services.store.cursor()
+    cursor = call.services.store.load_cursor()
     (consumers, next_after), kept = call.services.store.read(read)
     for consumer in consumers:
         uuid = consumer["uuid"]
@@ -117,7 +117,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Answer:
     """List holds, with their allocations and drawn amounts."""
     hold_filter = query.to_filter(HoldFilter, _HOLDS)
     # Read before the snapshot, which therefore has everything up to it.
-    cursor = call.services.store.cursor()
+    cursor = call.services.store.load_cursor()
     holds, next_after = call.services.store.read(load_hold_page, hold_filter)
     return lists.make_page(call, _HOLDS, holds, cursor, next_after)
 
