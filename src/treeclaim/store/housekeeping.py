@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removes expired holds (contract page 100, section 3) and conditions (page 102, section 3), and prunes the feed.
 
-The clock is that of the database. Every process checks for expired holds and conditions, without a request.
+Every process does so in threads, by the clock of the database.
 """
 
 import logging
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-KEEP = timedelta(hours=25)
-"""Age of the oldest rows kept in the feed; a reader that is further behind loads everything. Cursors
-of clients are valid for 24 hours (contract page 99, section 4); the additional hour covers differing
-clocks and long transactions."""
+FEED_RETENTION = timedelta(hours=25)
+"""Age of the oldest rows in the feed; a reader that is further behind loads everything. Cursors of clients are
+valid for 24 hours (contract page 99, section 4); the additional hour covers clock differences and long
+transactions."""
 
 _PRUNE_INTERVAL = 3600.0
-"""Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
+"""Seconds between two prunings by a process: some thousand rows each in a busy cloud."""
 
 _FIRST_PRUNING = 60.0
-"""Seconds until the first pruning of a process, which may live for less than an hour."""
+"""Seconds until the first pruning by a process, which may live for less than an hour."""
 
 _CHECK_SECONDS = 0.4
-"""Seconds between two checks, each a query by an index. A hold ends at least one second after it was
-written, so a check sees it before its end."""
+"""Seconds between two checks, each an indexed query. A hold ends at least one second after its write, so a check
+sees it before its end."""
 
-_SOON = 0.01
-"""Seconds until the next check after a removal, which may have left expired holds."""
+_RECHECK_SECONDS = 0.01
+"""Seconds between a removal and the next check, because a removal may leave expired holds."""
 
-_AT_ONCE = 100
-"""Holds removed in one transaction."""
+_ENDS_PER_CHECK = 100
+"""Maximum holds, and conditions, that a check removes."""
 
 _ROWS_PER_TRANSACTION = 1000
-"""Feed rows that one transaction prunes, with the remaining rows of the last commit among them."""
+"""Maximum feed rows that a transaction prunes."""
 
 _OLDEST = """
 SELECT position, created_at FROM treeclaim_feed WHERE shard = :shard
@@ -58,44 +58,40 @@ UPDATE treeclaim_feed_shards SET pruned_to = :last WHERE shard = :shard AND prun
 """
 
 _NO_PROVIDER = 0
+"""Provider id in a row of a hold."""
 
-_NEXT_SQL = f"""
+_NEXT_ENDS = f"""
 SELECT * FROM (
 SELECT treeclaim_holds.uuid, treeclaim_holds.ends_at, {_NO_PROVIDER} FROM treeclaim_holds
 JOIN consumers ON consumers.uuid = treeclaim_holds.uuid
 JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE treeclaim_holds.ends_at IS NOT NULL AND consumer_types.name = '{HOLD_TYPE}'
-ORDER BY treeclaim_holds.ends_at LIMIT {_AT_ONCE}
+ORDER BY treeclaim_holds.ends_at LIMIT {_ENDS_PER_CHECK}
 ) of_holds UNION ALL SELECT * FROM (
 SELECT name, ends_at, resource_provider_id FROM treeclaim_conditions WHERE ends_at IS NOT NULL
-ORDER BY ends_at LIMIT {_AT_ONCE}
+ORDER BY ends_at LIMIT {_ENDS_PER_CHECK}
 ) of_conditions
 """
-"""SQL of any database for the next ends: the uuid of a hold, or the key and the provider's id of a condition."""
+"""SQL of any database for the next ends: UUID of a hold, or key of a condition; time; provider id of a condition."""
 
 
 class Housekeeper:
-    """Removes expired rows from the database.
-
-    Args:
-        store: The database.
-        closing: Set when the store closes, which ends a pruning.
-    """
+    """Removes expired rows from the database; `closing` ends a pruning when set."""
 
     def __init__(self, store: "Store", closing: threading.Event) -> None:
         self._store = store
         self._closing = closing
 
     def start(self) -> None:
-        """Remove expired holds and conditions, and prune the feed, in threads of this process."""
+        """Start the threads of this process."""
         self._store.repeat("treeclaim-holds", 0.0, self._end_if_due)
         self._store.repeat("treeclaim-pruning", _FIRST_PRUNING, self.prune_in_background)
 
     def _end_if_due(self) -> float:
         try:
-            return _SOON if self.end_expired() else _CHECK_SECONDS
+            return _RECHECK_SECONDS if self.end_expired() else _CHECK_SECONDS
         except TreeclaimError as error:
-            # The cause is in the log already.
+            # The log has the cause already.
             _LOG.debug("Holds were not checked for their ends: %s", error)
             return _CHECK_SECONDS
 
@@ -105,27 +101,27 @@ class Housekeeper:
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        rows = self._store.fetch(_NEXT_SQL)
+        rows = self._store.fetch(_NEXT_ENDS)
         if not rows:
             return False
         now = self._store.read_clock()
-        ended = [
+        expired = [
             (provider_id, name)
             for name, ends_at, provider_id in rows
             if (as_datetime(ends_at) or now) <= now
         ]
-        holds = [uuid for provider_id, uuid in ended if provider_id == _NO_PROVIDER]
-        conditions = [condition for condition in ended if condition[0] != _NO_PROVIDER]
+        holds = [uuid for provider_id, uuid in expired if provider_id == _NO_PROVIDER]
+        conditions = [condition for condition in expired if condition[0] != _NO_PROVIDER]
         if holds:
             self._store.write(hold_writes.end_expired, holds)
         if conditions:
             self._store.write(condition_writes.end_expired, conditions)
-        return bool(ended)
+        return bool(expired)
 
     def prune(self, keep: timedelta) -> int:
-        """Delete rows of the change feed that are older than `keep` by the database's clock; return how many.
+        """Delete rows of the change feed older than `keep`, and kept requests; return the number of feed rows.
 
-        Many short transactions delete them, so that no writer waits for long.
+        It uses many short transactions, so that no writer waits for long.
 
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`; earlier transactions stay committed.
@@ -138,27 +134,27 @@ class Housekeeper:
                 batch = self._store.write(delete_oldest, shard, before)
                 deleted += batch
         while not self._closing.is_set() and (
-            lost := self._store.read(kept_requests.find_without_record)
+            uuids := self._store.read(kept_requests.find_without_record)
         ):
-            self._store.write(kept_requests.mark_without_record, lost)
+            self._store.write(kept_requests.mark_without_record, uuids)
         self._store.write(kept_requests.delete_old)
         return deleted
 
     def prune_in_background(self) -> float:
-        """Prune the feed, or log why not; return the seconds until the next time."""
+        """Prune the feed, or log the failure; return the seconds until the next pruning."""
         try:
-            self.prune(KEEP)
+            self.prune(FEED_RETENTION)
         except (TreeclaimError, SQLAlchemyError) as error:
-            # The cause is in the log already.
+            # The log has the cause already.
             _LOG.warning("The change feed was not pruned: %s", error)
         return _PRUNE_INTERVAL
 
 
 def delete_oldest(transaction: WriteTransaction, shard: int, before: datetime) -> int:
-    """Delete a shard's oldest feed rows from before a time; return how many.
+    """Delete the oldest feed rows of a shard from before a time; return their number.
 
-    After fewer than `_ROWS_PER_TRANSACTION`, no older rows remain. The lock of the shard comes last, so
-    that writers wait for a COMMIT only.
+    If it is below `_ROWS_PER_TRANSACTION`, no older rows remain. The lock of the shard comes last, so that writers
+    wait for a COMMIT only.
     """
     rows = transaction.rows(_OLDEST, shard=shard, most=_ROWS_PER_TRANSACTION)
     old = [row.position for row in rows if (as_datetime(row.created_at) or before) < before]

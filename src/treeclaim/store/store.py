@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store runs operations in transactions, groups claims, and answers polls of the change feed."""
+"""The database as its users see it: transactions, claims, and the change feed."""
 
 import threading
 import weakref
@@ -43,24 +43,24 @@ from treeclaim.store.writes.writer import ATTEMPTS, Writer
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_PASSING = {Failure.CONFLICT, Failure.LOST}
+_RETRIED_READS = {Failure.CONFLICT, Failure.LOST}
 """Failures after which a read is retried."""
 
 _GROUP_ATTEMPTS = 3
 """Attempts of a group before it is divided: single claims lock fewer rows."""
 
 _GROUP_LOCK_SECONDS = 1
-"""Lock timeout of a group, in seconds. A queue for a shared pool lasts some hundredths of a second; after
-a longer wait the group is divided, so that only the claims that need the lock keep waiting."""
+"""Lock timeout of a group, in seconds. A queue for a shared pool lasts some hundredths of a second. After a longer
+wait the group is divided, so that only the claims that need the lock wait longer."""
 
 _GROUP_CONNECTIONS = 2
-"""Open connections for groups: one group runs at a time, and a second one while the first is stuck."""
+"""Connections for groups: one group runs at a time, and a second one while the first is stuck."""
 
 _SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT, Failure.UNKNOWN_OUTCOME}
-"""Failures of all members of a group. After a timeout, each member alone would wait as long again."""
+"""Failures of all members of a group. After a timeout, each member alone would time out too."""
 
 _CLOSE_SECONDS = 5.0
-"""Seconds that `close` waits for each thread; a usual step needs a millisecond."""
+"""Seconds that `close` waits for each thread; a step usually takes a millisecond."""
 
 
 class NotWrittenError(TreeclaimError):
@@ -68,14 +68,7 @@ class NotWrittenError(TreeclaimError):
 
 
 class Store:
-    """The database, used by one process; thread-safe.
-
-    Attributes:
-        engine: Its connections.
-        timeouts: The timeouts of its waits.
-        outages: Counts and logs failures of the database.
-        housekeeper: Removes expired holds and conditions, and prunes the feed.
-    """
+    """The database, used by one process; thread-safe."""
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
         self.engine = make_engine(settings)
@@ -108,15 +101,15 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run an operation that only reads, in one snapshot; retry it once after a lost connection.
+        """Run an operation that only reads, in one snapshot; retry it once after a conflict or a lost connection.
 
-        A reader of the feed that finds the snapshot incomplete runs again, in a snapshot after a floor.
+        A reader of the feed that finds its snapshot incomplete is retried in a snapshot after a floor.
 
         Raises:
-            StoreUnavailableError: if the database fails or does not respond in time.
+            StoreUnavailableError: if the database fails or times out.
         """
         deadline = self._deadline()
-        is_repeated = False
+        is_retry = False
         floor: Cursor | None = None
         views = 0
         while True:
@@ -128,26 +121,26 @@ class Store:
                 views += 1
                 floor = self.load_cursor()
             except TRANSACTION_FAILURES as error:
-                if is_repeated or classify_failure(error) not in _PASSING:
+                if is_retry or classify_failure(error) not in _RETRIED_READS:
                     raise self.outages.make_client_error(error) from error
-                is_repeated = True
+                is_retry = True
             else:
                 self.outages.record_success()
                 return result
 
     def read_clock(self) -> datetime:
-        """Return the time by the database's clock, naive UTC; raise as `read`."""
+        """Return the time by the clock of the database, naive UTC; raise as `read`."""
         return self.read(lambda transaction: transaction.now)
 
     def load_changes(self, cursor: Cursor | None) -> Changes | None:
-        """Return the changes committed since a cursor; None if nothing was committed.
+        """Return the changes committed since a cursor, or everything for None; None if nothing was committed.
 
-        A poll costs one query over a few small rows if nothing or only claims were committed, and one
-        more query if a few providers have other changes. Everything else is read in one snapshot, so
-        that each transaction is visible as a whole or not at all.
+        A poll executes one query over a few small rows if nothing or only claims were committed, and another one
+        if a few providers have other changes. One snapshot reads everything else, so that each transaction is
+        visible as a whole or not at all.
 
         Raises:
-            StoreUnavailableError: if the database does not respond.
+            StoreUnavailableError: if the database fails or times out.
         """
         if cursor is not None:
             with suppress(LoadRequiredError):
@@ -157,15 +150,15 @@ class Store:
     def load_cursor(self) -> Cursor:
         """Return the end of the change feed; raise as `fetch`.
 
-        A snapshot that begins later has everything up to this cursor, so a list can be followed from it.
+        A later snapshot contains all changes up to this cursor, from which a client can follow a list.
         """
         return self._poller.cursor()
 
     def fetch(self, sql: str) -> list[Any]:
-        """Return the rows of a small query, by a connection outside of the pool.
+        """Return the rows of a small query, on a connection outside of the pool.
 
         Raises:
-            StoreUnavailableError: if the database does not respond.
+            StoreUnavailableError: if the database fails or times out.
         """
         return self._probe.rows(sql)
 
@@ -176,19 +169,17 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run an operation in one transaction and commit it.
+        """Run an operation in one transaction, and commit it.
 
-        The operation runs again from the beginning after a deadlock, a serialization failure or a
-        violated unique constraint, also at COMMIT. It also runs again if the connection is lost
-        before COMMIT, because the transaction is rolled back then. A timeout is final: another
-        attempt would wait as long again.
+        The operation is retried after a deadlock, a serialization failure or a violated unique constraint, also at
+        COMMIT, and after a connection lost before COMMIT, because the server has rolled back then. It is not
+        retried after a timeout: another attempt would wait as long.
 
         Raises:
             ConcurrentChangeError: if all attempts failed because of concurrent changes.
-            StoreUnavailableError: if the database does not respond in time, the last attempt lost
-                its connection, or the wait for a lock timed out. If the connection is lost at
-                COMMIT, the message says that the outcome is unknown.
-            TreeclaimError: an error of the operation; nothing was changed then.
+            StoreUnavailableError: if the database or a lock timed out, or the last attempt lost its connection.
+                After a connection lost at COMMIT, the message says that the outcome is unknown.
+            TreeclaimError: an error of the operation; nothing was changed.
         """
         return self.write_until(
             self._deadline(),
@@ -199,7 +190,7 @@ class Store:
     def write_until(
         self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
-        """Write as `write` does, with a deadline on the monotonic clock; measure the stages."""
+        """Run an operation as `write`, with a deadline on the monotonic clock; measure the stages."""
         try:
             result = self._writer.run(deadline, stages, operation)
         except TRANSACTION_FAILURES as error:
@@ -210,7 +201,7 @@ class Store:
     def replace_allocations(self, claims: Sequence[ConsumerClaim]) -> None:
         """Replace all allocations of consumers, all or nothing (page 70, section 1.3).
 
-        Requests that wait at the same time share a transaction; each has its own outcome.
+        Requests that wait at the same time share a transaction; each has a separate outcome.
 
         Raises:
             TreeclaimError: as `claims.write_request` and `write`.
@@ -218,7 +209,7 @@ class Store:
         self._submit(ClaimRequest(claims))
 
     def place(self, claims: Sequence[ConsumerClaim]) -> None:
-        """Write the claims of new consumers that a search has placed, all or nothing (page 98, section 4).
+        """Write claims of new consumers, all or nothing (page 98, section 4).
 
         Raises:
             PlacedMeanwhileError: if a consumer has allocations already.
@@ -229,11 +220,11 @@ class Store:
     def place_each(
         self, claims: Sequence[ConsumerClaim], stages: Sequence[Stages]
     ) -> Sequence[TreeclaimError | None]:
-        """Write the claims of new consumers of different calls, each independent of the others.
+        """Write claims of new consumers, each independent of the others, and measure their `stages`.
 
         Returns:
-            The refusal of each claim, None for a written claim. A `NotWrittenError` means that the
-            claim may be written alone; other refusals are errors of `place`.
+            The refusal of each claim, as of `place`; None for a written claim. A claim refused by
+            `NotWrittenError` may succeed alone.
         """
         requests = [
             ClaimRequest([claim], is_placement=True, stages=call_stages)
@@ -260,20 +251,20 @@ class Store:
         self._submit(ClaimRequest.release(consumer_uuid))
 
     def repeat(self, name: str, pause: float, step: Callable[[], float]) -> None:
-        """Call a method repeatedly in a thread, until the store is closed or the object of the method is deleted.
+        """Call a method repeatedly in a thread, until the store closes or the object of the method is deleted.
 
-        The first call is after the pause; the method returns the seconds until the next call.
+        The first call is after `pause` seconds; the method returns the seconds until the next call.
         """
         closing, method = self._closing, weakref.WeakMethod(step)
 
         def run() -> None:
             seconds_to_wait = pause
             while not closing.wait(seconds_to_wait):
-                present = method()
-                if present is None:
+                bound_method = method()
+                if bound_method is None:
                     return
-                seconds_to_wait = present()
-                del present
+                seconds_to_wait = bound_method()
+                del bound_method
 
         self._threads.append(start_helper_thread(name, run))
 
@@ -287,10 +278,10 @@ class Store:
     def _write_group(
         self, requests: Sequence[ClaimRequest], deadline: float
     ) -> Sequence[TreeclaimError | None] | None:
-        """Write claims in one transaction (decision 0014); return their refusals, None to divide the group.
+        """Write claims in one transaction (decision 0014); return their refusals, or None to divide the group.
 
-        After a conflict the whole group runs again. Any other failure may be the fault of one
-        member, so each member then runs alone, within its own deadline.
+        The whole group is retried after a conflict. Any other failure may be the fault of one member; each member
+        then runs alone, within its own deadline.
         """
         metrics.CLAIM_GROUPS.observe(len(requests))
         leader, *followers = [request.stages for request in requests]
@@ -325,7 +316,7 @@ class Store:
 
 
 def _group_settings(settings: DatabaseSettings) -> DatabaseSettings:
-    """Return the settings of the connections that write groups: few, with a short lock timeout."""
+    """Return the settings of the connections for groups: few, with a short lock timeout."""
     lock = min(settings.timeouts.lock, _GROUP_LOCK_SECONDS)
     timeouts = replace(settings.timeouts, lock=lock)
     return replace(settings, timeouts=timeouts, max_pool_size=_GROUP_CONNECTIONS)

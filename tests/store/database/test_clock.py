@@ -21,14 +21,14 @@ from treeclaim.model.extension.audit import Living
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit.findings import find_orphans
 from treeclaim.store.operations.providers import providers
-from treeclaim.store.housekeeping import KEEP
+from treeclaim.store.housekeeping import FEED_RETENTION
 
 store = Store(DatabaseSettings(sys.argv[1]))
 name = str(uuid.uuid4())
 store.write(providers.create, uuid=name, name=name, parent_uuid=None)
 living = Living({"INSTANCE": frozenset()}, older_than=3600)
 found = store.read(find_orphans, 10, living)
-print(json.dumps({"pruned": store.housekeeper.prune(KEEP), "orphaned": found.count}))
+print(json.dumps({"pruned": store.housekeeper.prune(FEED_RETENTION), "orphaned": found.count}))
 store.close()
 """
 """Work as a worker does on a machine: write, look for orphans, and prune."""

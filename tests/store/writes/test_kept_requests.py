@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
 from treeclaim.store.database import systems, transactions
-from treeclaim.store.housekeeping import KEEP
+from treeclaim.store.housekeeping import FEED_RETENTION
 from treeclaim.store.reading.holders import load_requests
 from treeclaim.store.schema import tables
 
@@ -49,9 +49,9 @@ def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):
         connection.execute(sa.delete(tables.allocations))
         connection.execute(sa.delete(tables.consumers))
         connection.execute(sa.insert(tables.requests), rows)
-    placed.housekeeper.prune(KEEP)
+    placed.housekeeper.prune(FEED_RETENTION)
     assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
     ahead[0] = 25
-    placed.housekeeper.prune(KEEP)
+    placed.housekeeper.prune(FEED_RETENTION)
     rows = placed.read(lambda transaction: transaction.rows("SELECT * FROM treeclaim_requests"))
     assert not rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a write: transactions with their part of the change feed, until one is committed."""
+"""Runs a write, with its rows of the change feed, in transactions until one is committed."""
 
 import random
 import threading
@@ -41,10 +41,10 @@ ATTEMPTS = 12
 """Attempts of one write. Their pauses, which double, add up to about a second."""
 
 _FIRST_PAUSE = 0.005
-"""Seconds at most before the second attempt: about one transaction."""
+"""Maximum seconds before the second attempt: about the duration of a transaction."""
 
 _LONGEST_PAUSE = 0.25
-"""Seconds at most before any attempt."""
+"""Maximum seconds before any attempt."""
 
 
 class Writer:
@@ -53,8 +53,8 @@ class Writer:
     Args:
         engine: The engine.
         shards: Draws the shards of all writes of the process.
-        attempts: Attempts of one write.
-        closing: Ends pauses.
+        attempts: Maximum attempts of a write.
+        closing: Ends pauses when set.
         write_first: Commits the prerequisite of an operation.
     """
 
@@ -77,15 +77,14 @@ class Writer:
     ) -> Result:
         """Run an operation, append its changes to the feed, and commit.
 
-        The operation runs again after a conflict with other transactions, and after a connection lost before
-        COMMIT, because the transaction is rolled back then. It also runs again if its shard of the feed was busy,
-        or after its node has taken over from another one. No statement begins after the deadline, on the monotonic
-        clock.
+        It retries after a conflict with other transactions, and after a connection lost before COMMIT, because the
+        server has rolled back then. It also retries if its shard of the feed was busy, or after its node has taken
+        over from another one. No statement begins after the deadline, on the monotonic clock.
 
         Raises:
             ConcurrentChangeError: if the last attempt failed by a conflict.
             UnknownOutcomeError: if the connection was lost at COMMIT.
-            SQLAlchemyError: if the last attempt lost its connection; any other failure of the database.
+            SQLAlchemyError: if the last attempt lost its connection, or the database failed otherwise.
             Exception: any other error of the operation; nothing was changed.
         """
         pause = _FIRST_PAUSE
@@ -94,7 +93,7 @@ class Writer:
         while True:
             try:
                 if must_take_over:
-                    # This fails like an attempt: several nodes may take over at the same time.
+                    # A failure counts as an attempt: several nodes may take over at the same time.
                     with connected(self._engine) as connection, connection.begin():
                         feed.take_over(connection)
                     must_take_over = False
@@ -112,7 +111,7 @@ class Writer:
                 remaining_attempts -= 1
                 _require_retry(error, is_last=remaining_attempts <= 0 or has_passed(deadline))
                 metrics.RETRIES.inc()
-                # Jitter, so that attempts do not collide again.
+                # Jitter keeps attempts from colliding again.
                 self._closing.wait(pause * random.random())  # noqa: S311
                 pause = min(2 * pause, _LONGEST_PAUSE)
             except BaseException:
@@ -127,12 +126,12 @@ class Writer:
     ) -> Result:
         with (
             connected(self._engine) as connection,
-            _begun(connection, stages) as outcome,
+            _begin(connection, stages) as outcome,
         ):
             transaction = WriteTransaction(connection, deadline, stages)
             fence = feed.read_fence(transaction)
             result = operation(transaction)
-            # Drawn last: a shard may have turned out to be busy while the operation ran.
+            # Drawn last, because another write may have found a shard busy while the operation ran.
             shard = self._shards.draw(connection)
             try:
                 feed.append_changes(transaction, shard, fence)
@@ -148,8 +147,8 @@ class Writer:
             return result
 
 
-def _begun(connection: Connection, stages: Stages) -> Transaction:
-    """Begin a transaction; on SQLite this acquires the lock."""
+def _begin(connection: Connection, stages: Stages) -> Transaction:
+    # On SQLite, BEGIN acquires the lock.
     stages.enter(LOCKS)
     outcome = connection.begin()
     stages.enter(STATEMENTS)
@@ -157,7 +156,7 @@ def _begun(connection: Connection, stages: Stages) -> Transaction:
 
 
 def _commit(outcome: Transaction, stages: Stages) -> None:
-    """Commit; every failure except a refusal of the server leaves the outcome unknown."""
+    """Commit; raise `UnknownOutcomeError` after any failure except a refusal by the server."""
     stages.enter(COMMIT)
     try:
         outcome.commit()
@@ -168,7 +167,7 @@ def _commit(outcome: Transaction, stages: Stages) -> None:
 
 
 def _require_retry(error: RetryTransactionError | SQLAlchemyError, *, is_last: bool) -> None:
-    """Raise the error of a write, unless another attempt may help and the attempt was not the last one."""
+    """Raise the error of the last attempt, or an error for which a retry is useless."""
     if isinstance(error, SQLAlchemyError):
         failure = classify_failure(error)
         if failure is not Failure.CONFLICT and (is_last or failure is not Failure.LOST):

@@ -31,12 +31,16 @@ JOIN resource_providers ON resource_providers.id = resource_provider_id WHERE uu
 """
 
 
-def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]) -> ConsumedAmounts:
+def load_consumption(
+    transaction: ReadTransaction, provider_ids: Collection[int]
+) -> ConsumedAmounts:
     """Return the consumption by the inventories of providers."""
     return _group_rows(transaction.rows_in_chunks(_OF_IDS, ids=sorted(provider_ids)))
 
 
-def load_consumption_by_uuid(transaction: ReadTransaction, uuids: Collection[str]) -> ConsumedAmounts:
+def load_consumption_by_uuid(
+    transaction: ReadTransaction, uuids: Collection[str]
+) -> ConsumedAmounts:
     """Return the consumption by the inventories of providers, given UUIDs."""
     return _group_rows(transaction.rows_in_chunks(_OF_UUIDS, uuids=sorted(uuids)))
 
