@@ -185,12 +185,12 @@ class CapacityCount:
         self._counts.append(counts)
         if not len(remaining_trees):
             return np.stack([counts, counts])
-        bounds = bounds_by_tree(forest, self._request, self._budget)
         self._fill_trees(problem, remaining_trees, counts)
-        most = counts.copy()
         if len(problem.plan.slots) == 1 and not problem.consumes:
             # Any order of consumers gives the same count.
-            return np.stack([counts, most])
+            return np.stack([counts, counts])
+        bounds = bounds_by_tree(forest, self._request, self._budget)
+        most = counts.copy()
         most[remaining_trees] = np.maximum(bounds[remaining_trees], counts[remaining_trees])
         return np.stack([counts, most])
 

@@ -33,12 +33,11 @@ from treeclaim.model.errors import SearchGivenUpError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """A step of a plan; see `MoveSituation.change` for `units` and `returned`."""
+    """A step of a plan, with the returns to holds."""
 
     mover: Mover
     alternative: int
     candidate: Candidate
-    units: Mapping[Cell, int]
     returned: Returns
 
 
@@ -64,8 +63,8 @@ class Board:
 
     # -- consumers -------------------------------------------------------------------------------
 
-    def occupants(self) -> Counter[int]:
-        """Return the number of consumers in each occupied tree."""
+    def count_empty_trees(self) -> int:
+        """Count the trees without consumers."""
         tree, occupied = self.situation.forest.order.tree, dict(self.situation.occupied)
         for move in self.moves:
             allocations = move.candidate.allocations
@@ -73,7 +72,9 @@ class Board:
             occupied[move.mover.consumer.uuid] = trees
             for hold, row in move.returned:
                 occupied[hold] = occupied.get(hold, frozenset()) | {int(tree[row])}
-        return Counter(tree for trees in occupied.values() for tree in trees)
+        return len(self.situation.forest.order.roots) - len(
+            frozenset[int]().union(*occupied.values())
+        )
 
     def misplaced(self) -> set[str]:
         """Return the consumers, holds included, in places that the goal forbids."""
@@ -90,7 +91,7 @@ class Board:
     def move(self, mover: Mover, alternative: int, candidate: Candidate) -> None:
         """Make a move, which must be legal now."""
         units, returned = self.situation.change(mover, candidate.allocations)
-        self.moves.append(Move(mover, alternative, candidate, units, returned))
+        self.moves.append(Move(mover, alternative, candidate, returned))
         for rule in self.rules.get(mover.consumer.uuid, ()):
             rule.add(mover.trees, -1)
             rule.add(candidate.trees)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 from operator import mul
 from typing import Any
 
@@ -125,7 +125,6 @@ class _Planner:
         self._planning_end = planning_end
         self._end = end
         self._board = Board(situation)
-        self._counter = cache(self._make_counter)
         self._is_complete = True
         self._at_least = 0
         self._is_best = False
@@ -259,7 +258,7 @@ class _Planner:
 
     def _goal_state(self) -> GoalState:
         board, goal = self._board, self._goal
-        empty_trees = len(self._forest.order.roots) - len(board.occupants())
+        empty_trees = board.count_empty_trees()
         misplaced: int | None = None
         fits: int | None = None
         missing, is_counted = 0, True
@@ -274,7 +273,8 @@ class _Planner:
                 if not is_counted:
                     self._is_complete = self._is_best = False
             case MixGoal():
-                fits = self._fits_of_mix(goal)
+                sums = self._mix_counter.in_trees(board.forest).sum(axis=0)
+                fits = sum(map(mul, (weight for _, weight in goal.requests), sums.tolist()))
                 gain = (empty_trees * goal.empty_trees, fits)
         document = {
             "left": misplaced,
@@ -283,13 +283,11 @@ class _Planner:
         }
         return GoalState(missing, fits or 0, gain, document, is_counted)
 
-    def _make_counter(self, goal: MixGoal) -> TreeCounter:
-        counts = [RequestCounts(self._forest, each, self._budget) for each, _ in goal.requests]
+    @cached_property
+    def _mix_counter(self) -> TreeCounter:
+        requests = self._goal.requests if isinstance(self._goal, MixGoal) else ()
+        counts = [RequestCounts(self._forest, each, self._budget) for each, _ in requests]
         return TreeCounter(self._forest, counts)
-
-    def _fits_of_mix(self, goal: MixGoal) -> int:
-        sums = self._counter(goal).in_trees(self._board.forest).sum(axis=0)
-        return sum(map(mul, (weight for _, weight in goal.requests), sums.tolist()))
 
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
