@@ -25,7 +25,7 @@ from tests.reference.strategies import clouds, consuming_at_times, easy_requests
 from tests.reference.world import Group, Request, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.forest.placing.series import MOST_BYTES, Series
+from treeclaim.forest.placing.series import MOST_BYTES, PlacementSeries
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 
@@ -50,7 +50,7 @@ def questions(draw):
 def test_reused_series_places_like_a_call_in_a_fresh_forest(question, data):
     world, requests = question
     forest = forest_of(world)
-    series = Series(forest, MOST_BYTES)
+    series = PlacementSeries(forest, MOST_BYTES)
     for _ in range(ROUNDS):
         consumers = data.draw(st.lists(st.sampled_from(requests), max_size=4))
         placing_requests = [
@@ -61,7 +61,7 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(question, data):
             event("followed")
         else:
             event("made anew")
-            series = Series(forest, MOST_BYTES)
+            series = PlacementSeries(forest, MOST_BYTES)
         placements = [series.place(each, thread_time() + LONG) for each in placing_requests]
         assert placements == placed(world, placing_requests), (str(world), consumers)
         event("some placed" if any(placements) else "none placed")

@@ -30,9 +30,9 @@ from tests.reference.strategies import (
 from tests.reference.world import uuid_of
 from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.room import stranded_by_group
+from treeclaim.forest.order.mixes.mix_room import stranded_by_group
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.search import search
 from treeclaim.model.extension.planning import Mix, MixRequest
 from treeclaim.model.request import SearchOptions
@@ -145,7 +145,7 @@ def calls(draw):
 @property_of(WORLDS, calls())
 def test_sequential_placements_see_earlier_ones_as_written(call):
     world, mix, requests = call
-    scratch = Scratch(forest_of(world))
+    scratch = ScratchForest(forest_of(world))
     queries = {}
     everywhere = np.ones(len(scratch.forest.order.roots), dtype=np.bool_)
     for number, reference_request in enumerate(requests):

@@ -92,7 +92,7 @@ def test_candidates_are_ordered_by_score_and_ties_by_default_order(question):
         assert capped.listed == [candidate for _, candidate in expected[:2]]
 
 
-FEW = {"order.ordered.MOST_EXACT": 4, "order.ordered.TOGETHER": 2}
+FEW = {"order.ordered_search.MOST_EXACT": 4, "order.ordered_search.TOGETHER": 2}
 """A limit of candidates that is exceeded by the trees of small worlds."""
 
 

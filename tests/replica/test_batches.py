@@ -182,7 +182,9 @@ def test_interrupted_search_is_not_reused(store, monkeypatch):
         batches._slow = SlowQuestions()
         late = replace(request, consumers=(str(uuid.uuid4()),))
         with replica.current() as forest:
-            expected = series.Series(forest, 10**9).place(late, time.thread_time() + PATIENT)
+            expected = series.PlacementSeries(forest, 10**9).place(
+                late, time.thread_time() + PATIENT
+            )
         result = batches.place(late)
         assert result is not None
         assert result.allocations == expected.allocations, looks

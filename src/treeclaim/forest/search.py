@@ -11,7 +11,7 @@ from itertools import chain
 
 from treeclaim.forest.answer.body import ResponseBody, SplitAnswer, Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.ordered import Ranking, first_candidates
+from treeclaim.forest.order.ordered_search import Ranking, first_candidates
 from treeclaim.forest.solve.candidate_cache import draw_candidates
 from treeclaim.forest.solve.combine import apply_limit, combine_stages, distinct, gather_blocks
 from treeclaim.forest.solve.partial.blocks import Choices

@@ -23,7 +23,7 @@ from functools import partial
 from time import thread_time
 
 from treeclaim import metrics
-from treeclaim.forest.placing.series import OutOfTimeError, Series
+from treeclaim.forest.placing.series import OutOfTimeError, PlacementSeries
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     ResourceClassNotFoundError,
@@ -85,7 +85,7 @@ class Batches:
     def __init__(self, store: Store, replica: Replica) -> None:
         self._store = store
         self._replica = replica
-        self._series: Series | None = None
+        self._series: PlacementSeries | None = None
         self._slow = SlowQuestions()
         self._groups: Groups[_WaitingCall] = Groups(self._place_group, self._place_alone)
 
@@ -157,7 +157,7 @@ class Batches:
         with self._replica.current() as forest:
             series = self._series
             if series is None or not series.may_follow(forest):
-                series = Series(forest, DEFAULT_MEMORY)
+                series = PlacementSeries(forest, DEFAULT_MEMORY)
             # An interrupted series must not be reused.
             self._series = None
             begin = thread_time()

@@ -12,7 +12,7 @@ from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.placing import series as series_module
-from treeclaim.forest.placing.series import OutOfTimeError, Series
+from treeclaim.forest.placing.series import OutOfTimeError, PlacementSeries
 from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -37,7 +37,7 @@ def forest():
     ids=["another amount", "another class", "another host"],
 )
 def test_series_restarts_after_a_change_beyond_usage(forest, change):
-    series = Series(forest, BYTES)
+    series = PlacementSeries(forest, BYTES)
     assert series.place(CONSUMER, thread_time() + LONG)
     forest.apply(news(change))
     assert not series.may_follow(forest)
@@ -76,7 +76,7 @@ def wanted_by(request, number):
 def test_searches_of_each_kind_are_counted_and_bounded(kind, monkeypatch):
     most = 200_000
     monkeypatch.setattr(series_module, "MOST_BYTES", most)
-    series = Series(with_a_pool(), 100 * BYTES)
+    series = PlacementSeries(with_a_pool(), 100 * BYTES)
     sizes = []
     for number in range(100):
         assert series.place(wanted_by(KINDS[kind], number), thread_time() + LONG)
@@ -92,7 +92,7 @@ def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
     """Its tree is none of the candidate's trees, but there is less room in it."""
     shared = Request((Group("", {"VCPU": 1, "DISK_GB": 700}),))
     alone = Request((Group("", {"DISK_GB": 300}, in_tree=("store", "pool")),))
-    series = Series(with_a_pool(), 100 * BYTES)
+    series = PlacementSeries(with_a_pool(), 100 * BYTES)
     placements = []
     for request in (alone, shared, alone):
         placing = PlacingRequest((candidate_request(request),), ("c",), "p", "u", "t")
@@ -103,4 +103,4 @@ def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
 
 def test_series_raises_when_its_time_is_over(forest):
     with pytest.raises(OutOfTimeError):
-        Series(forest, BYTES).place(CONSUMER, thread_time() - 1)
+        PlacementSeries(forest, BYTES).place(CONSUMER, thread_time() - 1)

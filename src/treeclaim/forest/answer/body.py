@@ -20,7 +20,7 @@ import orjson
 
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
 from treeclaim.forest.domains.consumed import Allocation
-from treeclaim.forest.order.ordered import Ranking
+from treeclaim.forest.order.ordered_search import Ranking
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.combine import first_candidates, select_candidates
 from treeclaim.forest.solve.partial.blocks import Choices

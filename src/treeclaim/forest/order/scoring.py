@@ -14,7 +14,7 @@ from treeclaim.forest.order.candidate_table import (
     Units,
     to_units,
 )
-from treeclaim.forest.order.mixes.room import MixRoom
+from treeclaim.forest.order.mixes.mix_room import MixRoom
 from treeclaim.forest.order.mixes.tree_counter import TakenAmounts
 from treeclaim.forest.order.terms import (
     AttributeTerm,

@@ -19,8 +19,8 @@ from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.queries import Query, TreePredicate
-from treeclaim.forest.placing.rules import Domains
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.rules import RuleDomains
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.placing.tree_counts import (
     bounds_by_tree,
     counts_at_once,
@@ -216,7 +216,7 @@ class CapacityCount:
             kinds = np.arange(len(trees))
         _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
         first_trees = trees[first]
-        query = Query(Scratch(problem.forest), self._request, self._budget)
+        query = Query(ScratchForest(problem.forest), self._request, self._budget)
         for filled_trees, times in fill_trees(query, np.sort(first_trees)):
             counts[filled_trees] = np.minimum(counts[filled_trees] + times, GREATEST)
             counts[trees] = counts[first_trees][kind_of]
@@ -230,7 +230,7 @@ class CapacityCount:
         permits: TreePredicate = lambda _: True,
     ) -> None:
         """Place consumers until nothing fits, and add them to the count with a number."""
-        query = Query(Scratch(forest), self._request, self._budget)
+        query = Query(ScratchForest(forest), self._request, self._budget)
         while counts[number] < GREATEST:
             self._budget.check()
             with self._budget.scope():
@@ -242,7 +242,7 @@ class CapacityCount:
             query.scratch.begin_conditions(candidate.allocations)
             counts[number] = cap_count(int(counts[number]) + times)
 
-    def _count_times(self, scratch: Scratch, candidate: Candidate) -> int:
+    def _count_times(self, scratch: ScratchForest, candidate: Candidate) -> int:
         """Return the number of consecutive consumers for which a candidate is the first."""
         # Scores, and the division of the next amount, depend on the free amounts.
         is_single = self._request.order is not None or self._request.can_split
@@ -252,7 +252,7 @@ class CapacityCount:
 
     def list_domains(self, names: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """Count in each aggregate, or in each tree without `names`; return those with the most consumers first."""
-        domains = Domains(self._forest, tuple(names) or None, self._budget)
+        domains = RuleDomains(self._forest, tuple(names) or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
         with self._until_end():
             self._count_domains(domains, counts)
@@ -273,7 +273,7 @@ class CapacityCount:
                 documents.append({"uuid": provider.uuid, "name": provider.name} | fits)
         return sorted(documents, key=lambda each: (-each["fits"], each["uuid"]))[:limit]
 
-    def _count_domains(self, domains: Domains, counts: Integers) -> None:
+    def _count_domains(self, domains: RuleDomains, counts: Integers) -> None:
         if self._is_by_tree:
             counts[:] = domains.sums(self._counts[0])
             return

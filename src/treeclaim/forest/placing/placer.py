@@ -15,8 +15,8 @@ from treeclaim.forest.placing.candidate import (
     trees_of,
 )
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.room import HoldRoom
-from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, rules_in_force
+from treeclaim.forest.placing.query_pool import HoldRoom
+from treeclaim.forest.placing.rules import EligibleDomains, RuleDomains, RuleState, rules_in_force
 from treeclaim.forest.placing.tree_counts import bounds_by_tree
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
@@ -86,7 +86,7 @@ class Placer:
                 open_domains &= most > best.reached
         return self._attempt(None, room) if best is None else best
 
-    def _bound_reached(self, affine: Rule, domains: Domains) -> Rows:
+    def _bound_reached(self, affine: Rule, domains: RuleDomains) -> Rows:
         """Return upper bounds of `Attempt.reached` in each domain."""
         draws = any(request.from_holds for request in self.placing.requests)
         if draws:
@@ -112,7 +112,7 @@ class Placer:
             is_open &= fits >= len(new)
         return np.array([*indices, consumer_count], dtype=np.int64)[placed]
 
-    def _bound_fits(self, query: Query, domains: Domains) -> Integers:
+    def _bound_fits(self, query: Query, domains: RuleDomains) -> Integers:
         """Return upper bounds of the consumers of a query that fit into each domain on their own."""
         if not query.are_apart:
             return np.full(domains.count, GREATEST)
@@ -127,7 +127,7 @@ class Placer:
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
     def _domains_in_order(
-        self, affine: Rule, domains: Domains, open_domains: Mask
+        self, affine: Rule, domains: RuleDomains, open_domains: Mask
     ) -> Iterator[int]:
         """Yield open domains in the order of the first new consumer's candidates.
 
@@ -264,7 +264,7 @@ class Placer:
                 domains_by_rule[rule.number] = self._with_candidates(number, rule.domains)
         return domains_by_rule
 
-    def _with_candidates(self, number: int, domains: Domains) -> Mask:
+    def _with_candidates(self, number: int, domains: RuleDomains) -> Mask:
         has_any = np.zeros(domains.count, dtype=np.bool_)
         for query in self._initial_queries(number):
             matching = query.find_matching_trees()

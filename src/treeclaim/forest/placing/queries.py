@@ -10,14 +10,14 @@ from treeclaim.forest.answer.body import list_allocations
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import count_joint_fits
-from treeclaim.forest.order.drawing import Drawing, StagedTrees, without_exchanges
+from treeclaim.forest.order.candidate_source import CandidateSource, StagedTrees, without_exchanges
+from treeclaim.forest.order.mixes.mix_room import find_mix_requests
 from treeclaim.forest.order.mixes.request_counts import relate_request
-from treeclaim.forest.order.mixes.room import find_mix_requests
-from treeclaim.forest.order.ordered import TOGETHER, rank_candidates
+from treeclaim.forest.order.ordered_search import TOGETHER, rank_candidates
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, trees_of
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.solve.combine import (
     anchors_of,
     distinct_candidates,
@@ -64,7 +64,7 @@ class Query:
 
     def __init__(
         self,
-        scratch: Scratch,
+        scratch: ScratchForest,
         request: CandidateRequest,
         budget: Budget,
         *,
@@ -297,16 +297,16 @@ class Query:
         if not len(anchors):
             return
         order = self._scoring.order
-        drawing = Drawing(without_exchanges(problem, order), self._scoring)
-        sizes = drawing.bound_counts(anchors).cumsum() // CANDIDATES_TOGETHER
+        source = CandidateSource(without_exchanges(problem, order), self._scoring)
+        sizes = source.bound_counts(anchors).cumsum() // CANDIDATES_TOGETHER
         for part in np.split(anchors, np.flatnonzero(np.diff(sizes)) + 1):
             self.budget.check()
             with self.budget.scope():
-                self._rank(drawing, self._scoring, part)
+                self._rank(source, self._scoring, part)
 
-    def _rank(self, drawing: Drawing, scoring: Scoring, trees: Trees) -> None:
+    def _rank(self, source: CandidateSource, scoring: Scoring, trees: Trees) -> None:
         """Score all candidates of trees with few candidates; run an ordered search in each other tree."""
-        staged = StagedTrees(drawing, trees)
+        staged = StagedTrees(source, trees)
         self.budget.hold(staged.nbytes)
         is_small = staged.bound_counts() <= TOGETHER
         of_tree, rows = staged.draw_all(np.flatnonzero(is_small))
@@ -323,8 +323,8 @@ class Query:
             self._choose(of_tree[at], rows[at], scores[at])
         for tree in staged.trees[~is_small].tolist():
             # Bounds depend on the providers that have room now.
-            current_scoring = self._scoring_of(drawing.problem) or scoring
-            ranked = rank_candidates(drawing.problem, current_scoring, 1, np.array([tree]))
+            current_scoring = self._scoring_of(source.problem) or scoring
+            ranked = rank_candidates(source.problem, current_scoring, 1, np.array([tree]))
             if len(ranked.rows):
                 self._choose(np.array([tree]), ranked.rows, ranked.score)
                 self._is_approximate[tree] = not ranked.exact

@@ -24,7 +24,7 @@ EligibleDomains = Mapping[int, Mask]
 """The domains that had a candidate when the call began, by number of a rule with `max_skew`."""
 
 
-class Domains:
+class RuleDomains:
     """Sets of trees: single trees, or aggregates of the trees with a root in them."""
 
     def __init__(self, forest: Forest, aggregates: tuple[str, ...] | None, budget: Budget) -> None:
@@ -103,7 +103,7 @@ class RuleState:
         self,
         number: int,
         rule: Rule,
-        domains: Domains,
+        domains: RuleDomains,
         only: int | None = None,
         present: Sequence[int] = (),
     ) -> None:
@@ -179,18 +179,18 @@ AnyRule = TypeVar("AnyRule", Rule, PlanRule)
 
 def rules_in_force(
     forest: Forest, rules: Sequence[AnyRule], budget: Budget
-) -> list[tuple[AnyRule, Domains]]:
+) -> list[tuple[AnyRule, RuleDomains]]:
     """Return the rules of a call with their domains; equal domains are one object."""
-    domains_by_key: dict[tuple[str, ...] | None, Domains] = {}
+    domains_by_key: dict[tuple[str, ...] | None, RuleDomains] = {}
     for rule in rules:
         if rule.domains not in domains_by_key:
             budget.check()
-            domains_by_key[rule.domains] = Domains(forest, rule.domains, budget)
+            domains_by_key[rule.domains] = RuleDomains(forest, rule.domains, budget)
     return [(rule, domains_by_key[rule.domains]) for rule in rules]
 
 
 def states_by_member(
-    rules: Sequence[tuple[PlanRule, Domains]], trees: Mapping[str, Sequence[int]]
+    rules: Sequence[tuple[PlanRule, RuleDomains]], trees: Mapping[str, Sequence[int]]
 ) -> dict[str, list[RuleState]]:
     """Return the states of a plan's rules (contract page 101, section 5.2) by consumer that a rule names.
 

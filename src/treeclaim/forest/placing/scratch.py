@@ -18,7 +18,7 @@ from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.forest import Forest
 
 
-class Scratch:
+class ScratchForest:
     """A view of a Forest with its own used amounts; the original Forest is not changed.
 
     Each change has a number, its moment. A query caches results by tree, and compares the moments of the trees with

@@ -12,8 +12,8 @@ from time import thread_time
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import placement_of
-from treeclaim.forest.placing.room import QueryPool
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.placing import Placement, PlacingRequest
@@ -26,7 +26,7 @@ class OutOfTimeError(TreeclaimError):
     """The time for which a series may be used is over."""
 
 
-class Series:
+class PlacementSeries:
     """Places consumers without rules that are not holds and do not draw from holds."""
 
     def __init__(self, forest: Forest, most_bytes: int) -> None:
@@ -34,7 +34,7 @@ class Series:
         self._forest = forest
         self._end = 0.0
         self._budget = Budget(None, most_bytes, interrupted=self._check)
-        self._pool = QueryPool(Scratch(forest), self._budget, MOST_BYTES)
+        self._pool = QueryPool(ScratchForest(forest), self._budget, MOST_BYTES)
         self._is_over = False
         self._shape = forest.order, forest.catalogue
         self._refreshed = _refreshed(forest)

@@ -14,7 +14,7 @@ from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
 from treeclaim.forest.order.mixes.tree_counter import TakenAmounts, TreeCounter, add_consumption
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
@@ -116,7 +116,7 @@ def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
         yield trees, _take(query.scratch, query.plan, chosen, is_once=is_ordered)
 
 
-def _take(scratch: Scratch, plan: Plan, chosen: Choices, *, is_once: bool) -> Integers:
+def _take(scratch: ScratchForest, plan: Plan, chosen: Choices, *, is_once: bool) -> Integers:
     """Take candidates of different trees, once or as often as each fits; return the number of times."""
     uses = _class_uses(scratch.forest, plan, chosen)
     is_first_use = _find_first_uses(scratch.forest, plan, chosen)

@@ -10,8 +10,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
 from treeclaim.forest.placing.candidate import allocations_at
-from treeclaim.forest.placing.room import QueryPool
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW
@@ -161,7 +161,7 @@ def _place(
 ) -> list[int]:
     """Place the consumers of each query one after the other, until there is no room."""
     placed: list[int] = []
-    pool = QueryPool(Scratch(forest), budget)
+    pool = QueryPool(ScratchForest(forest), budget)
     placed_allocations: list[Allocation] = []
     for number, (request, amount) in enumerate(assumptions.place):
         count = 0

@@ -17,9 +17,9 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import allocations_at, no_trees, rows_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
-from treeclaim.forest.placing.room import QueryPool
-from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, states_by_member
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.rules import RuleDomains, RuleState, rules_in_force, states_by_member
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.placing.tree_counts import bounds_by_tree
 from treeclaim.forest.planning.assumptions import held_after
 from treeclaim.forest.planning.consumers import (
@@ -120,7 +120,7 @@ class _Survey:
         self._consumers = consumers
         self._call = call
         self._budget = budget
-        self._domains = Domains(forest, call.domains, budget)
+        self._domains = RuleDomains(forest, call.domains, budget)
         order = forest.order
         roots = order.roots.tolist()
         self._names = dict(zip(map(forest.uuid_of, roots), forest.names(roots), strict=True))
@@ -224,7 +224,7 @@ class _Trials:
         self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
     ) -> None:
         holds = [forest.held.by_hold.get(hold, {}) for hold in call.from_holds]
-        self._scratch = Scratch(free_amounts(forest, holds, budget) if holds else forest)
+        self._scratch = ScratchForest(free_amounts(forest, holds, budget) if holds else forest)
         self.forest = self._scratch.forest
         self.rules: Mapping[str, Sequence[RuleState]] = {}
         """The states of the rules of the current failure, by consumer."""

@@ -24,7 +24,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.selection import select_by_conditions
 from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmounts, groups_of
-from treeclaim.forest.order.mixes.room import stranded_by_group
+from treeclaim.forest.order.mixes.mix_room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import include_consumption

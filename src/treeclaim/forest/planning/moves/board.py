@@ -12,9 +12,9 @@ from typing import Any
 
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.candidate import Candidate, no_trees
-from treeclaim.forest.placing.room import QueryPool
+from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.rules import RuleState, states_by_member
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.planning.moves.move_model import Assignment, CandidatePlace, MoverKind
 from treeclaim.forest.planning.moves.movers import (
     Cell,
@@ -51,7 +51,7 @@ class Board:
         self.moves: list[Move] = []
         self.rules = states_by_member(situation.rules, situation.ruled_trees)
         self._open_trees: Mask = ~situation.emptied
-        self._scratch = Scratch(situation.forest)
+        self._scratch = ScratchForest(situation.forest)
         self._pool = QueryPool(self._scratch, situation.budget)
         for move in moves:
             self.move(move.mover, move.alternative, move.candidate)

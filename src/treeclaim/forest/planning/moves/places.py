@@ -11,8 +11,8 @@ import numpy as np
 
 from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.placing.queries import Query
-from treeclaim.forest.placing.room import QueryPool
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.planning.moves.movers import (
     Cell,
     MoveSituation,
@@ -47,7 +47,7 @@ class PlaceLister:
 
     def __init__(self, situation: MoveSituation) -> None:
         self._situation = situation
-        scratch = Scratch(situation.forest)
+        scratch = ScratchForest(situation.forest)
         released: Counter[Cell] = Counter()
         reliefs: defaultdict[Cell, list[int]] = defaultdict(list)
         for mover in situation.movable:
@@ -99,7 +99,7 @@ class PlaceLister:
         query = self._pool.query(request)
         drawn = _of_trees(query, trees) if query.are_apart else query.candidates()
         if request.can_split:
-            now = Scratch(self._situation.forest)
+            now = ScratchForest(self._situation.forest)
             drawn = chain(Query(now, request, self._situation.budget).candidates(), drawn)
         for candidate in drawn:
             if self._is_open(candidate):

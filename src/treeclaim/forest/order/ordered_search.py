@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.candidate_table import ONE, CandidateRows, Units
-from treeclaim.forest.order.drawing import (
-    Drawing,
+from treeclaim.forest.order.candidate_source import (
+    CandidateSource,
     StagedTrees,
     bytes_of,
     shift_rows,
     without_exchanges,
 )
+from treeclaim.forest.order.candidate_table import ONE, CandidateRows, Units
 from treeclaim.forest.order.scoring import Scoring, round_scores
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.combine import keys_of
@@ -119,7 +119,7 @@ class _OrderedSearch:
         self._scoring = scoring
         self._wanted = wanted
         self._anchors = all_anchors(problem) if anchors is None else anchors
-        self._drawing = Drawing(problem, scoring)
+        self._source = CandidateSource(problem, scoring)
         self._parts: list[ScoredCandidates] = []
         """The best candidates so far; a sorted first part, and unsorted further parts."""
         self._count = self._sorted_count = 0
@@ -203,7 +203,7 @@ class _OrderedSearch:
             begin = 0
             while begin < len(trees):
                 part = slice(begin, begin + size)
-                sizes = np.minimum(self._drawing.bound_counts(trees[part]), KINDS_FROM)
+                sizes = np.minimum(self._source.bound_counts(trees[part]), KINDS_FROM)
                 cuts = np.flatnonzero(np.diff(sizes.cumsum() // KINDS_FROM)) + 1
                 yield from zip(
                     np.split(ceiling[part], cuts), np.split(trees[part], cuts), strict=True
@@ -235,7 +235,7 @@ class _OrderedSearch:
                     zip(trees[~is_first].tolist(), first_trees[~is_first].tolist(), strict=True)
                 )
                 trees = trees[is_first]
-        staged = StagedTrees(self._drawing, trees)
+        staged = StagedTrees(self._source, trees)
         with self._problem.budget.held(staged.nbytes):
             is_small = staged.bound_counts() <= TOGETHER
             if is_small.any():

@@ -13,7 +13,7 @@ from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.placing.candidate import Candidate, allocations_at, no_trees
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, add_held
@@ -26,7 +26,7 @@ class QueryPool:
 
     def __init__(
         self,
-        scratch: Scratch,
+        scratch: ScratchForest,
         budget: Budget,
         most_bytes: int | None = None,
         *,
@@ -108,7 +108,7 @@ class HoldRoom:
     """
 
     def __init__(self, forest: Forest, budget: Budget) -> None:
-        self._scratch = Scratch(forest)
+        self._scratch = ScratchForest(forest)
         self._pools = {
             is_hold: QueryPool(self._scratch, budget, ignores_units=is_hold)
             for is_hold in (False, True)

@@ -30,7 +30,7 @@ _BEAM = 256
 """Partial candidates that a beam keeps at each step."""
 
 
-class Drawing:
+class CandidateSource:
     """The source of the candidates of one search."""
 
     def __init__(self, problem: Problem, scoring: Scoring) -> None:
@@ -69,9 +69,9 @@ class StagedTrees:
         nbytes: Memory of the stage.
     """
 
-    def __init__(self, drawing: Drawing, trees: Trees) -> None:
-        self._drawing = drawing
-        stage = stage_of(drawing.problem, trees)
+    def __init__(self, source: CandidateSource, trees: Trees) -> None:
+        self._source = source
+        stage = stage_of(source.problem, trees)
         self._live = stage.live
         self._combiner = stage.combiner
         self._all_trees = trees
@@ -80,11 +80,11 @@ class StagedTrees:
 
     def bound_counts(self) -> Floats:
         """Return an upper bound of the candidates of each tree."""
-        return self._combiner.at_most(self._live) * self._drawing.bound_divisions(self.trees)
+        return self._combiner.at_most(self._live) * self._source.bound_divisions(self.trees)
 
     def count_at_least(self, index: int, limit: int) -> float:
         """Return a lower bound of the candidates of a tree; counting stops above the limit."""
-        anchor, splitter = int(self._live[index]), self._drawing.splitter
+        anchor, splitter = int(self._live[index]), self._source.splitter
         if splitter is None:
             return self._combiner.at_least(anchor)
         for block in self._combiner.blocks(self._live[[index]], 1):
@@ -104,9 +104,9 @@ class StagedTrees:
 
     def draw(self, indices: Integers) -> Iterator[tuple[Trees, CandidateRows]]:
         """Yield blocks of the candidates of some trees in canonical order, with their tree numbers."""
-        splitter = self._drawing.splitter
+        splitter = self._source.splitter
         for block in self._combiner.blocks(self._live[indices], _ROWS):
-            self._drawing.problem.budget.check()
+            self._source.problem.budget.check()
             trees = self._all_trees[block.anchor]
             if splitter is not None:
                 yield from _divide(splitter, CandidateBlock(trees, block.chosen))
@@ -119,16 +119,16 @@ class StagedTrees:
         Each step fills a slot and keeps the partial candidates with the best scores. The search may
         end without any candidate.
         """
-        if self._drawing.splitter is not None:
+        if self._source.splitter is not None:
             return _as_object_array([])
-        problem, filled = self._drawing.problem, set[int]()
+        problem, filled = self._source.problem, set[int]()
         block = Block.empty(self._live[[index]], len(problem.relations), len(problem.rules.lists))
         for depth, step in enumerate(problem.rules.steps):
             block = self._combiner.extended(depth, block)
             if step.slot is not None:
                 filled.add(step.slot)
             if len(block) > _BEAM:
-                scores = self._drawing.scoring.estimate_partial(block.chosen, filled)
+                scores = self._source.scoring.estimate_partial(block.chosen, filled)
                 block = block.take(np.sort(np.argsort(-scores, kind="stable")[:_BEAM]))
         return block.chosen
 
