@@ -25,7 +25,7 @@ class Member:
         self.is_dropped = False
         self._act = act
 
-    def attend(self):
+    def send_events(self):
         self.times += 1
         if self._act is not None:
             self._act(self)

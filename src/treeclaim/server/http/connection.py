@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's connection: it reads requests, exchanges produce their answers, and it writes these.
-
-A connection is in one phase (`Phase`), with a deadline. All methods run in the event loop, except `send_whole` and
-`connection_headers`.
-"""
+"""A client's connection, which reads requests, and writes the answers of their exchanges."""
 
 import asyncio
 import logging
@@ -32,29 +28,20 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_LATE = ApiError(HTTPStatus.REQUEST_TIMEOUT, "The request took too long to arrive.")
-_FULL = busy("Too many requests have come.")
-
 _BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
-
-_CLOSE_HEADER = "Connection: close\r\n"
-"""Announces that this answer is the last of its connection."""
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """A client's connection.
+    """A client's connection. All methods run in the event loop, except `send_whole` and `connection_headers`.
 
     Attributes:
-        listener: Its listener.
-        phase, deadline, entered: Its phase, the end of it, and the number of its beginning.
-        held: Bytes that its table counts: the reserved room for a long request, and the unread answer.
-        is_gone: Whether the client has closed the connection.
-        has_ended: Whether the client has half-closed the connection. It still receives its answer.
-        opening: Makes the connection; it may still negotiate TLS.
+        phase, deadline, entered: The phase, its deadline, and its number in the order of all phases of connections.
+        held: Bytes that the table counts: the reserved room of a long request, and the unread answer.
+        is_gone, has_ended: Whether the client has closed the connection, or half-closed it and awaits an answer.
+        opening: The task that opens the connection and negotiates TLS; None afterwards.
     """
 
     def __init__(self, listener: "HttpListener", accepted: socket.socket) -> None:
-        """Wait for the first request."""
         self.listener = listener
         self.phase = Phase.OPENING
         self.deadline = self._after(listener.limits.header_seconds)
@@ -71,7 +58,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._watch: Watch | None = None
         self._is_kept = True
         self._is_paused = False
-        # What follows once the client has read everything; None while a thread works on the answer.
+        # Runs once the client has read everything; None while a thread works on the answer.
         self._next_step: Callable[[], None] | None = None
 
     def _after(self, seconds: float) -> float:
@@ -88,7 +75,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Prepare for requests."""
+        """Prepare to read requests."""
         self._transport = cast("asyncio.Transport", transport)
         self._writer = AnswerWriter(self._socket, self._transport)
         self._environment = self.listener.environment | {CLIENT_GONE_KEY: lambda: self.is_gone}
@@ -97,11 +84,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._environment |= {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
-        """Return the buffer for the next bytes, no longer than the connection may hold."""
+        """Return a buffer of at most as many bytes as the connection may hold."""
         return self.listener.buffer[: max(self._room(), 1)]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Read bytes of the client."""
+        """Process received bytes."""
         self._reader.feed(self.listener.buffer[:nbytes])
         self.listener.note_answered()
         self._read_request()
@@ -110,11 +97,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.regulate()
 
     def eof_received(self) -> bool:
-        """Note that the client has half-closed the connection; return whether it may still receive an answer."""
+        """Handle a half-closed connection; return whether its client may still receive an answer."""
         self.has_ended = True
         # TLS has no half-closed connections.
         self.is_gone = self.is_gone or self.listener.is_tls
-        self.attend()
+        self.send_events()
         self.listener.note_answered()
         self._read_request()
         if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self.listener.is_tls:
@@ -122,8 +109,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.phase is Phase.ANSWERING:
             # Check soon whether the client still reads.
             self.deadline = self.listener.loop.time()
-            if self._exchange is not None and not self._exchange.head.is_http_1_0:
-                self._writer.probe()
+            self._writer.probe()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
@@ -135,7 +121,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.listener.table.wake()
 
     def pause_writing(self) -> None:
-        """Note that the kernel's buffer is full; TLS may cause this before the connection is made."""
+        """Note that the kernel's buffer is full; TLS may call this before `connection_made`."""
         if self._writer is not None:
             self._writer.pause()
 
@@ -153,14 +139,14 @@ class HttpConnection(asyncio.BufferedProtocol):
     # Called by the table, the listener and the watchers.
 
     def expire(self) -> None:
-        """Handle a deadline that has passed."""
+        """Handle a passed deadline."""
         if self.phase in (Phase.ANSWERING, Phase.WATCHING):
-            # The loop does not read from a half-closed connection, so a reset shows only at the socket.
+            # The loop does not read from a half-closed connection, so only the socket reports a reset.
             if self._writer.has_failed():
                 self.drop()
                 return
             self.deadline = self._after(SWEEP_SECONDS) if self.has_ended else math.inf
-            self.attend()
+            self.send_events()
         elif self.phase in (Phase.READING, Phase.RECEIVING):
             self.evict()
         elif self.phase is Phase.SENDING and self._writer.has_read_enough():
@@ -174,17 +160,19 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.phase is Phase.SENDING or self._transport.is_closing():
             self.drop()
             self._release()
+        elif self in self.listener.table.waiting:
+            self._refuse(busy("Too many requests have come."))
         else:
-            self._refuse(_FULL if self in self.listener.table.waiting else _LATE)
+            detail = "The request took too long to arrive."
+            self._refuse(ApiError(HTTPStatus.REQUEST_TIMEOUT, detail))
 
     def _refuse(self, error: ApiError) -> None:
         self._reader.drop()
-        self._is_kept = False
         self._enter(Phase.ANSWERING)
         self.send_refusal(error)
 
     def drop(self) -> None:
-        """Close at once, and discard unsent bytes."""
+        """Close immediately, and discard unsent bytes."""
         self.listener.table.remove(self)
         if self._transport is not None:
             self._transport.abort()
@@ -192,14 +180,14 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.opening.cancel()
 
     def close_if_unused(self) -> None:
-        """Close unless a request is under way."""
+        """Close the connection unless a request has begun."""
         if self._transport is None:
             self.drop()
         elif self.phase in (Phase.OPENING, Phase.IDLE):
             self._transport.close()
 
-    def attend(self) -> None:
-        """Send pending events, if this connection watches and its client has read the events before."""
+    def send_events(self) -> None:
+        """Send pending events if this connection watches and its client has read all earlier ones."""
         watch, exchange = self._watch, self._exchange
         if watch is None or exchange is None or self.phase is not Phase.WATCHING:
             return
@@ -207,7 +195,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         data = exchange.frame((watch.finish() if ends else watch.take()) or b"")
         self.deadline = watch.due
         if not watch.is_over:
-            self._send(data, self._watch_on)
+            self._send(data, self._await_events)
             return
         self._end_watch()
         self._is_kept = self._is_kept and not self.listener.is_stopping
@@ -229,15 +217,13 @@ class HttpConnection(asyncio.BufferedProtocol):
             else:
                 self._transport.pause_reading()
 
-    # Reading.
-
     def _room(self) -> int:
-        """Return how many bytes may be read now; reserve room for a request that turns out to be long."""
+        """Return how many bytes may be read now; reserve room if the request exceeds `SMALL_BYTES`."""
         reader = self._reader
         if reader.dropped is not None:
             return reader.piece if reader.dropped <= LINGER_BYTES else 0
         if self.phase not in _BEFORE_ANSWER:
-            # Requests sent ahead remain in the kernel until the answer has been read.
+            # Pipelined requests remain in the kernel until the answer has been read.
             return SMALL_BYTES - reader.ahead
         free = SMALL_BYTES - reader.held_bytes
         if free > 0 and not self._reserved:
@@ -250,23 +236,18 @@ class HttpConnection(asyncio.BufferedProtocol):
         return reader.piece
 
     def _read_request(self) -> None:
-        """Start to answer a request if it is complete; later requests wait."""
+        """Start to answer the next request, or set its deadline, unless an earlier one is being answered."""
         if self.phase not in _BEFORE_ANSWER or self._transport.is_closing():
             return
+        reader, limits = self._reader, self.listener.limits
         try:
-            head = self._reader.next_request()
+            head = reader.next_request()
         except ApiError as error:
             self._refuse(error)
             return
-        if head is None:
-            self._await_request()
-        else:
+        if head is not None:
             self._begin(head)
-
-    def _await_request(self) -> None:
-        """Set the deadline for the remainder of a request."""
-        reader, limits = self._reader, self.listener.limits
-        if self.has_ended:
+        elif self.has_ended:
             self._transport.close()
         elif reader.head is not None:
             if self.phase is not Phase.RECEIVING:
@@ -280,25 +261,22 @@ class HttpConnection(asyncio.BufferedProtocol):
                 Phase.READING, self.deadline if is_first else self._after(limits.header_seconds)
             )
 
-    # Answering.
-
     def _begin(self, head: RequestHead) -> None:
-        listener = self.listener
         self._next_step = None
         self._is_kept = head.keep_alive and self._reader.dropped is None
         head.environment.update(self._environment)
-        self._exchange = exchange = Exchange(listener.application, self, head)
+        self._exchange = exchange = Exchange(self.listener.application, self, head)
         if self._reserved:
             self._reserved = head.size
             self._count()
         self._enter(Phase.ANSWERING)
-        self._writer.begin()
-        if not listener.pool.offer(exchange.run):
+        self._writer.begin(can_probe=not head.is_http_1_0)
+        if not self.listener.pool.offer(exchange.run):
             exchange.close()
             self.send_refusal(busy())
 
     def _release(self) -> None:
-        """Release all bytes, except those of a request in a thread, which detects the loss at its end."""
+        """Release all bytes, except those of a request in a thread, which releases them at its end."""
         self._reader.drop()
         self._writer.lose()
         self._count()
@@ -306,7 +284,6 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._release_request()
 
     def _release_request(self) -> None:
-        """Release the request, which no thread uses."""
         exchange, self._exchange = self._exchange, None
         self._reserved = 0
         self._count()
@@ -314,18 +291,14 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.listener.pool.proceed(exchange.close)
 
     def send_refusal(self, error: ApiError) -> None:
-        """Answer without the application."""
+        """Send an error without the application."""
         peer = self._environment.get("REMOTE_ADDR", "-")
         _LOG.info("Refused a request of %s: %s %s", peer, error.status.value, error.detail)
         self.send_last(render_refusal(error, format_http_date(now()), self.connection_headers()))
 
-    def send_part(self, data: bytes) -> None:
-        """Send a part of an answer, of which a thread produces more."""
-        self._send(data, None)
-
-    def end_turn(self) -> None:
-        """Continue the exchange once the client has read all pieces."""
-        self._send(b"", self._continue_stream)
+    def send_part(self, data: bytes, *, ends_turn: bool) -> None:
+        """Send a part of an answer; after the last part of a turn, continue once the client has read everything."""
+        self._send(data, self._continue_stream if ends_turn else None)
 
     def send_last(self, data: bytes) -> None:
         """Send the end of an answer."""
@@ -333,7 +306,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._send(data, self._finish)
 
     def abort_answer(self) -> None:
-        """Close at once, as the answer cannot be completed."""
+        """Close immediately because the answer cannot be completed."""
         self._release_request()
         self.drop()
 
@@ -363,19 +336,18 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.listener.pool.proceed(self._exchange.continue_stream)
 
     def begin_watch(self, data: bytes, watch: Watch) -> None:
-        """Send the beginning of an answer that a watch continues."""
+        """Send the beginning of an answer that consists of the events of a watch."""
         self._watch, self._reserved = watch, 0
         if self._transport.is_closing():
             self._end_watch()
         else:
             watch.wake = partial(self.listener.watchers.wake, self)
-        self._send(data, self._watch_on)
+        self._send(data, self._await_events)
 
-    def _watch_on(self) -> None:
-        """Wait for events; send those that occurred while the client read the last ones."""
+    def _await_events(self) -> None:
         if self.phase is not Phase.WATCHING:
             self._enter(Phase.WATCHING)
-            self.attend()
+            self.send_events()
 
     def _end_watch(self) -> None:
         watch, self._watch = self._watch, None
@@ -388,48 +360,41 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.listener.table.wake()
         reader = self._reader
         has_more = self._is_paused or not reader.is_empty or reader.dropped is not None
-        if not has_more and (self.has_ended or not self._is_kept):
-            self._transport.close()
-        elif self._is_kept:
+        if self._is_kept and (has_more or not self.has_ended):
             self._enter(Phase.IDLE, self._after(self.listener.limits.keep_alive_seconds))
             if not reader.is_empty:
                 self.listener.loop.call_soon(self._read_request)
-        else:
-            self._linger()
-
-    def _linger(self) -> None:
-        """Read for some seconds: closing with unread data resets the connection and discards the answer."""
-        self._reader.drop()
-        self._enter(Phase.LINGERING, self._after(LINGER_SECONDS))
-        if self.has_ended:
+        elif self.has_ended or not has_more:
             self._transport.close()
-        elif self._transport.can_write_eof():
-            # The event loop detects a connection that the client has reset.
-            with suppress(OSError):
-                self._transport.write_eof()
-
-    # Called by threads.
+        else:
+            # Closing with unread data would reset the connection and discard the answer.
+            reader.drop()
+            self._enter(Phase.LINGERING, self._after(LINGER_SECONDS))
+            if self._transport.can_write_eof():
+                # The event loop detects a connection that the client has reset.
+                with suppress(OSError):
+                    self._transport.write_eof()
 
     def connection_headers(self) -> str:
-        """Return the headers that announce whether the connection stays open after this answer."""
+        """Return the headers that announce whether the connection persists after this answer."""
         listener, exchange = self.listener, self._exchange
         if exchange is None or listener.is_stopping or not exchange.head.keep_alive:
             self._is_kept = False
         if exchange is None or not self._is_kept:
-            return _CLOSE_HEADER
+            return "Connection: close\r\n"
         version = "Connection: keep-alive\r\n" if exchange.head.is_http_1_0 else ""
         return version + listener.keep_alive_header
 
     def send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Send an answer from this thread as far as the kernel accepts it, without waiting for the event loop."""
+        """Send an answer from this thread; leave bytes that the kernel does not accept to the event loop."""
         listener = self.listener
         data = b"".join(pieces) if listener.is_tls else self._writer.send_now(pieces)
         if data:
             listener.post(self.send_last, data)
             return
         # The event loop checks this deque when it reads the next request; waking it would cost a fifth of the time of a
-        # small request. The conditions follow the append, as the loop may be reading now.
+        # small request. The conditions are read after the append because the loop may be reading now.
         listener.answered.append(self)
-        has_more = self.has_ended or not self._reader.is_empty or bool(listener.table.waiting)
-        if has_more or not self._is_kept:
+        is_persistent = self._is_kept and not self.has_ended
+        if listener.table.waiting or not (is_persistent and self._reader.is_empty):
             listener.post(listener.note_answered)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request and its response, in threads.
+"""Runs the application for a request in a thread, and sends the response.
 
-A thread runs the application. An answer in one piece is sent as a whole. A streamed answer is produced in
-turns of some pieces, and occupies no thread while the client reads; successive turns may run in different threads.
+A streamed response is produced in turns, which may run in different threads. It occupies no thread while the client
+reads.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -33,15 +34,11 @@ _NO_BODY = (204, 304)
 _LAST_CHUNK = b"0\r\n\r\n"
 
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"))
-"""Headers that only the server writes."""
+"""Headers that only the server may write."""
 
 
 class Exchange:
-    """A request until its response is complete.
-
-    Attributes:
-        head: Its head.
-    """
+    """A request until its response is complete."""
 
     def __init__(
         self,
@@ -53,10 +50,10 @@ class Exchange:
         self._client = client
         self._post = client.listener.post
         self.head = head
-        self._came = time.monotonic()
+        self._arrived_at = time.monotonic()
         self._status = ""
         self._headers: _Headers = []
-        self._early: list[bytes] = []
+        self._written_pieces: list[bytes] = []
         self._result: Iterable[bytes] | None = None
         self._pieces: Iterator[bytes] = iter(())
         self._is_chunked = self._is_begun = False
@@ -66,11 +63,11 @@ class Exchange:
 
     def run(self) -> None:
         """Run the application, and send the answer or its first pieces."""
-        waited = time.monotonic() - self._came
-        if self._client.is_gone and waited > GONE_SECONDS:
+        waiting_seconds = time.monotonic() - self._arrived_at
+        if self._client.is_gone and waiting_seconds > GONE_SECONDS:
             self._abort()
             return
-        if waited > WAITING_SECONDS:
+        if waiting_seconds > WAITING_SECONDS:
             self._refuse(busy())
             return
         try:
@@ -79,36 +76,36 @@ class Exchange:
             if self._watch is not None and self._status.startswith("200"):
                 self._hand_over(self._watch)
             elif isinstance(self._result, list | tuple):
-                self._send_whole([*self._early, *self._result])
+                self._send_whole([*self._written_pieces, *self._result])
             else:
-                self._pieces = chain(self._early, self._result)
+                self._pieces = chain(self._written_pieces, self._result)
                 self._send_pieces()
         except Exception:  # noqa: BLE001 - the client gets a 500, or the connection is closed
             self._fail()
 
     def continue_stream(self) -> None:
-        """Send the next pieces."""
+        """Send the next pieces of a stream."""
         try:
             self._send_pieces()
         except Exception:  # noqa: BLE001 - the connection is closed
             self._fail()
 
     def frame(self, piece: bytes) -> bytes:
-        """Return a piece as it is sent, behind the head of the answer if it is the first."""
-        begin = b"" if self._is_begun else self._render_head(None)
+        """Return the framed bytes of a piece, after the head of the answer if the piece is the first."""
+        head = b"" if self._is_begun else self._render_head(None)
         if not piece or not self._has_body():
-            return begin
-        return begin + (b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
+            return head
+        return head + (b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
 
     @property
     def last_bytes(self) -> bytes:
-        """The end of a begun answer, unless its length or closing the connection ends it."""
+        """The end of a chunked answer; empty for others, which end by length or with the connection."""
         return _LAST_CHUNK if self._is_chunked else b""
 
     def close(self) -> None:
         """Close the application's iterator, and release the request.
 
-        The request refers to this exchange and back, and the collector runs rarely.
+        The request and this exchange refer to each other, and garbage is collected rarely.
         """
         close: Callable[[], None] | None = getattr(self._result, "close", None)
         self._result, self._pieces = None, iter(())
@@ -119,20 +116,20 @@ class Exchange:
         if close is not None:
             try:
                 close()
-            except Exception:  # noqa: BLE001 - the answer is made
+            except Exception:  # noqa: BLE001 - the answer is complete
                 _LOG.exception("The application failed at the end of an answer")
         self.head.environment = {}
         self.head.target, self.head.body = b"", None
 
     def _adopt(self, watch: Watch) -> bool:
-        """Reserve a place for a watch that continues the answer; return False if all places are in use."""
+        """Reserve a place for a watch that continues the answer; return whether one is free."""
         if self._watch is not None or not self._client.listener.watchers.reserve(watch):
             return False
         self._watch = watch
         return True
 
     def _hand_over(self, watch: Watch) -> None:
-        data = self.frame(b"".join([*self._early, *(self._result or ())]))
+        data = self.frame(b"".join([*self._written_pieces, *(self._result or ())]))
         self._watch = None
         self.close()
         self._post(self._client.begin_watch, data, watch)
@@ -141,10 +138,10 @@ class Exchange:
         self, status: str, headers: _Headers, exc_info: Any = None, /
     ) -> Callable[[bytes], object]:
         if self._is_begun and exc_info is not None:
-            # The client has the head of another answer already (PEP 3333).
+            # The client already has the head of another answer (PEP 3333).
             raise exc_info[1]
         self._status, self._headers = status, headers
-        return self._early.append
+        return self._written_pieces.append
 
     def _send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         head = self._render_head(sum(map(len, pieces)))
@@ -153,16 +150,15 @@ class Exchange:
         self._client.send_whole([head, *pieces] if has_body else [head])
 
     def _send_pieces(self) -> None:
-        """Send pieces until `STREAM_BYTES` are unread, or the answer is complete."""
+        """Send pieces until the answer is complete, or the turn has produced `STREAM_BYTES`."""
         room = STREAM_BYTES
         for piece in self._pieces:
             if self._client.is_gone:
                 self._abort()
                 return
             room -= len(piece)
-            self._post(self._client.send_part, self.frame(piece))
+            self._post(partial(self._client.send_part, self.frame(piece), ends_turn=room <= 0))
             if room <= 0:
-                self._post(self._client.end_turn)
                 return
         self.close()
         self._post(self._client.send_last, self.frame(b"") + self.last_bytes)
@@ -187,10 +183,7 @@ class Exchange:
         return self.head.method != "HEAD" and int(self._status[:3]) not in _NO_BODY
 
     def _render_head(self, length: int | None) -> bytes:
-        """Return the head of the answer.
-
-        Args:
-            length: The length of the body; None for a stream.
+        """Return the head of the answer; the length of a stream is None.
 
         Raises:
             ValueError: if a header contains a line break.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The watching connections: bounds of their number and bytes, and the order in which they send events."""
+"""Bounds the number and bytes of watches, and schedules their events."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _TURN_SECONDS = 0.005
 
 
 class Watchers:
-    """The places of a worker for watches, and the connections that were woken. Any thread may call the methods."""
+    """The reserved places of watches, and a queue of connections with events; thread-safe."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
@@ -49,16 +49,16 @@ class Watchers:
             self._bytes -= watch.nbytes
 
     def wake(self, watcher: "HttpConnection") -> None:
-        """Schedule a watcher to send its events, after those that were woken before."""
+        """Schedule a watcher to send its events, after the watchers that were woken earlier."""
         with self._lock:
             self._woken[watcher] = None
             if self._is_scheduled:
                 return
             self._is_scheduled = True
-        post(self._loop, self._attend_to_some)
+        post(self._loop, self._send_events)
 
-    def _attend_to_some(self) -> None:
-        """Run woken watchers for `_TURN_SECONDS`, and the others in the next turn of the loop."""
+    def _send_events(self) -> None:
+        """Let woken watchers send events for `_TURN_SECONDS`; continue in the next turn of the loop."""
         end = thread_time() + _TURN_SECONDS
         while thread_time() < end:
             with self._lock:
@@ -67,8 +67,8 @@ class Watchers:
                     return
                 watcher, _ = self._woken.popitem(last=False)
             try:
-                watcher.attend()
-            except Exception:  # noqa: BLE001 - it concerns one watcher, which reconnects
+                watcher.send_events()
+            except Exception:  # noqa: BLE001 - only this watcher is dropped, and reconnects
                 _LOG.exception("Dropped a watcher")
                 watcher.drop()
-        self._loop.call_soon(self._attend_to_some)
+        self._loop.call_soon(self._send_events)
