@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A generation: the loader, and the processes that it forks.
 
-The loader checks whether the service can run, loads the inventory, forks the workers and the admin listener,
-and replaces those that end, or are too old or too large. Memory that is loaded before a fork is shared after
-it, page by page, until either process writes to it. The workers therefore share one copy of code and inventory.
+The loader checks whether the service can run, loads the inventory, and forks the workers and the admin listener. It
+replaces processes that end, and workers that are too old or too large. Workers share the memory of code and inventory
+that was loaded before the fork.
 
-State of one process must not cross a fork: the loader has no threads, no event loop and no connection to a
-database when it forks. Each worker creates its own store, caches, threads and event loop, and reads from the
-change feed what was committed since the inventory was loaded.
+The loader has no threads, event loop or database connection when it forks, since these do not survive a fork. Each
+worker creates them, and applies the changes committed since the inventory was loaded.
 
-A single worker that is never replaced for age or memory has no process to share its inventory with. The loader then
-becomes that worker, and supervises in a thread, which saves a third of the memory. A process with threads cannot fork
-again, so the master replaces the generation after any of its processes has ended.
+A single worker that is never replaced for age or memory shares its inventory with no process. The loader then becomes
+that worker and supervises in a thread, which saves a third of the memory. A process with threads cannot fork again, so
+the master replaces the generation after any of its processes has ended.
 """
 
 import gc
@@ -74,7 +73,7 @@ _ONLY_ROW = 1
 
 
 def run_generation(settings: ServerSettings, control: Control, *, is_first: bool) -> None:
-    """Check the service, receive its sockets from the master, and serve; report to the master why it cannot."""
+    """Check the service, receive its sockets from the master, and serve; report a failure to the master."""
     name_process(LOADER_NAME)
     try:
         with report_work(control):
@@ -94,12 +93,16 @@ def run_generation(settings: ServerSettings, control: Control, *, is_first: bool
     except UnusableError as error:
         control.send("refused", why=str(error))
     except Exception as error:  # noqa: BLE001 - the master reports it
-        _LOG.debug("The reason why the service cannot run is unknown", exc_info=True)
+        _LOG.debug("The service cannot run for an unexpected reason", exc_info=True)
         control.send("refused", why=f"unexpected {type(error).__name__}: {error}")
 
 
 class Generation:
-    """The processes that were forked from one state of code, configuration and inventory."""
+    """The processes that share one state of code, configuration and inventory.
+
+    `listener` is None without workers, and `admin_listener` without an admin listener. `is_first` means that no other
+    generation serves.
+    """
 
     def __init__(
         self,
@@ -110,15 +113,6 @@ class Generation:
         *,
         is_first: bool,
     ) -> None:
-        """Prepare the places of the processes; `run` forks them.
-
-        Args:
-            state: Checked configuration.
-            control: Connection to the master.
-            listener: Socket of the API; None without workers.
-            admin_listener: Socket of the admin listener; None for no such listener.
-            is_first: Whether no other generation serves.
-        """
         workers = state.settings.workers
         self._loader = os.getpid()
         self._state = state
@@ -126,7 +120,7 @@ class Generation:
         self._listener = listener
         self._admin_listener = admin_listener
         self._is_first = is_first
-        # While a worker is being replaced, its place has two processes.
+        # During its replacement, a worker's place has two processes.
         self._table = LivenessTable(1 + 2 * workers)
         self._free_rows = list(range(1, 1 + 2 * workers))
         self._workers = [
@@ -138,19 +132,15 @@ class Generation:
         self._children: dict[int, ServiceProcess] = {}
         self._loaded_at = self._warned_at = self._reported_at = -math.inf
         self._is_ready = self._is_stopping = False
-        settings = state.settings
-        self._is_alone = workers == 1 and settings.lifetime is None and settings.memory is None
+        has_bounds = state.settings.lifetime is not None or state.settings.memory is not None
+        self._is_alone = workers == 1 and not has_bounds
         self._is_worker = False
         self._loss = ""
 
     def run(self) -> None:
-        """Serve until the standard input ends.
-
-        Raises:
-            UnusableError: if the service cannot run.
-        """
+        """Serve until the standard input ends; raise UnusableError if the service cannot run."""
         if self._is_first and self._admin_listener is not None:
-            # The listener answers probes while this process waits for the database.
+            # Probes are answered while this process waits for the database.
             self._places.append(self._admin)
             self._step()
         if self._workers:
@@ -190,15 +180,15 @@ class Generation:
             os._exit(1)
 
     def _supervise(self) -> None:
-        """Replace processes as needed until the standard input ends."""
-        # The first generation serves without an admin listener, but a reload must not lose one.
+        """Start and replace processes until the standard input ends."""
+        # The first generation may serve without its admin listener, but a reload must not lose the listener.
         needed = self._workers if self._is_first and self._workers else self._places
         while not self._is_stopping:
             self._wait()
             self._step()
             if not self._is_ready and all(place.was_ready for place in needed):
                 self._note_all_ready()
-            # Before the service has begun to serve, the master would end it instead of replacing the generation.
+            # The master would end a service that is not ready yet instead of replacing the generation.
             if self._loss and (self._is_ready or not self._is_first):
                 self._control.send("lost", why=self._loss)
                 self._loss = ""
@@ -206,7 +196,7 @@ class Generation:
     def _note_all_ready(self) -> None:
         """Report to the master that all processes answer."""
         if self._admin_listener is not None and self._admin not in self._places:
-            # Until then the former listener must answer probes: this one reports only workers of this generation.
+            # The previous admin listener answers probes until now: the new one reports only workers of this generation.
             self._places.append(self._admin)
             return
         self._is_ready = True
@@ -215,7 +205,7 @@ class Generation:
         self._control.send("ready", where=where, is_alone=self._is_worker)
 
     def _step(self) -> None:
-        """Note ended and ready processes, kill overdue ones, and fork missing ones."""
+        """Handle ended and ready processes, kill overdue ones, and fork missing ones."""
         self._reap()
         for child in self._children.values():
             if not child.is_ready and self._table.has_begun(child.row):
@@ -228,15 +218,12 @@ class Generation:
         for place in self._places:
             if place.backoff.is_due and not self._is_stopping and self._needs_process(place):
                 self._start(place)
-        self._warn_of_certificates()
-
-    def _warn_of_certificates(self) -> None:
         if time.monotonic() - self._warned_at >= DAY_SECONDS:
             self._warned_at = time.monotonic()
             log_expiries(self._state.expiries)
 
     def _wait(self) -> None:
-        """Wait briefly; report to the master that this process works, and handle its messages."""
+        """Wait briefly for messages of the master; report to the master that this process works."""
         if time.monotonic() - self._reported_at >= WORKING_SECONDS:
             self._reported_at = time.monotonic()
             self._control.send("working")
@@ -246,21 +233,16 @@ class Generation:
         if 0 in readable:
             self._is_stopping = True
         elif readable:
-            self._handle_message()
-
-    def _handle_message(self) -> None:
-        message = self._control.receive()
-        if message is None:
-            # The master has ended; so does the standard input.
-            time.sleep(TICK_SECONDS)
-        elif message[0]["kind"] == "reload_refused":
-            self._table.is_reload_refused = True
-            _LOG.error("Not reloaded: %s", message[0].get("why"))
-
-    # Children.
+            message = self._control.receive()
+            if message is None:
+                # The master has ended, and the standard input will end.
+                time.sleep(TICK_SECONDS)
+            elif message[0]["kind"] == "reload_refused":
+                self._table.is_reload_refused = True
+                _LOG.error("Not reloaded: %s", message[0].get("why"))
 
     def _reap(self) -> None:
-        """Note all children that have ended; an only worker also has children of its own, and is not its child."""
+        """Handle ended children by their ids: an only worker has further children, and is not a child itself."""
         for child in list(self._children.values()):
             with suppress(ChildProcessError):
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
@@ -302,12 +284,12 @@ class Generation:
                 former.deadline = time.monotonic() + GRACE_SECONDS + END_SECONDS
                 former.send(signal.SIGTERM)
         if len(self._workers) == 1 and place is self._workers[0] and not self._is_worker:
-            # No other worker shares it.
+            # No other worker shares the inventory.
             self._state = replace(self._state, picture=None)
             release_memory()
 
     def _holders_of(self, place: ProcessPlace) -> list[ServiceProcess]:
-        """Return the processes of a place that have not been replaced, the oldest first."""
+        """Return the processes of a place that are not being replaced, the oldest first."""
         children = self._children.values()
         return [child for child in children if child.place is place and not child.is_leaving]
 
@@ -317,16 +299,14 @@ class Generation:
         if not holders:
             return True
         settings = self._state.settings
-        fault = holders[0].find_excess(settings.lifetime, settings.memory)
-        if place is self._admin or fault is None:
+        excess = holders[0].find_excess(settings.lifetime, settings.memory)
+        is_replacing = any(len(self._holders_of(worker)) > 1 for worker in self._workers)
+        if place is self._admin or excess is None or is_replacing:
             return False
-        if any(len(self._holders_of(other)) > 1 for other in self._workers):
-            return False
-        _LOG.info("%s has become too %s", place.name, fault)
+        _LOG.info("%s has become too %s", place.name, excess)
         return True
 
     def _start(self, place: ProcessPlace) -> None:
-        """Fork a process for a place, beside one that it replaces."""
         try:
             self._fork(place)
         except (CannotForkError, UnusableError) as error:
@@ -335,28 +315,23 @@ class Generation:
             place.backoff.postpone()
 
     def _fork(self, place: ProcessPlace) -> None:
-        """Fork a process; return only in the loader.
-
-        Raises:
-            CannotForkError: if the process cannot be forked now.
-        """
+        """Fork a process, and return in the loader; raise CannotForkError if that is impossible now."""
         require_no_threads()
         row = 0
         if place is not self._admin:
             self._renew_inventory()
             if not self._free_rows:
-                raise CannotForkError("the processes before it have not ended")
+                raise CannotForkError("its former processes have not ended")
             row = self._free_rows[0]
         pid = fork_with_shared_memory()
         if not pid:
-            self._become(place, row)
+            self._run_and_exit(place, row)
         if row:
             self._free_rows.remove(row)
         now = time.monotonic()
         self._children[pid] = ServiceProcess(pid, row, place, now, now + READY_SECONDS)
 
-    def _become(self, place: ProcessPlace, row: int) -> NoReturn:
-        """Run the body of a place in a forked process, and exit."""
+    def _run_and_exit(self, place: ProcessPlace, row: int) -> NoReturn:
         name_process(place.process_name)
         self._control.close()
         log_queue.start_log_thread()
@@ -379,16 +354,14 @@ class Generation:
             self._listener.close()
         assert self._admin_listener is not None  # noqa: S101 - see `run`
         while self._is_alone and not self._is_first and not self._table.has_begun(_ONLY_ROW):
-            # Until then the former listener must answer probes.
+            # The previous admin listener answers probes until the worker does.
             if os.getppid() != self._loader:
                 return
             time.sleep(TICK_SECONDS)
         run_admin(self._state, self._loader, self._admin_listener, self._table, row)
 
-    # Inventory.
-
     def _load(self) -> None:
-        """Load the inventory; if the database does not answer, each worker loads its own later."""
+        """Load the inventory; if the database does not answer, each worker loads it later."""
         self._state = replace(self._state, picture=None)
         with report_work(self._control):
             self._state = replace(self._state, picture=load_inventory(self._state))
@@ -401,20 +374,15 @@ class Generation:
             gc.unfreeze()
             self._load()
 
-    # The end.
-
     def _stop(self) -> None:
-        """Wait until the workers have finished their requests, then end the admin listener.
-
-        The workers end by the same standard input; a signal could interrupt the exit of one.
-        """
+        """Wait until the workers have finished their requests, then end the admin listener."""
+        # The end of their standard input stops the workers; a signal could interrupt their exit.
         _LOG.info("Stopping")
         for listener in (self._listener, self._admin_listener):
-            # The kernel refuses connections once the last process has closed the listener.
+            # The kernel refuses connections once all processes have closed the listener.
             if listener is not None:
                 listener.close()
-        children = self._children.values()
-        workers = [child for child in children if child.place is not self._admin]
+        workers = [child for child in self._children.values() if child.place is not self._admin]
         self._await_end(workers, GRACE_SECONDS + END_SECONDS)
         admin = self._holders_of(self._admin)
         for child in admin:
@@ -422,7 +390,7 @@ class Generation:
         self._await_end(admin, END_SECONDS)
 
     def _await_end(self, children: list[ServiceProcess], seconds: float) -> None:
-        """Wait until children have ended; kill those that run longer."""
+        """Wait until children have ended; kill them after some seconds."""
         deadline = time.monotonic() + seconds
         while any(child.pid in self._children for child in children):
             self._wait()
