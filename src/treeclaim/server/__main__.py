@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader; `treeclaim serve` starts it, and the processes that it forks remain in this program.
+"""The program of a loader, which `treeclaim serve` starts, and of the processes that it forks.
 
-Its arguments are the settings, the file descriptor of the connection to the master, and whether it is the
-first loader ("first") or a successor.
+The arguments are the settings, the file descriptor of the connection to the master, and "first" for the first loader or
+"next" for a successor.
 """
 
 import signal
@@ -14,10 +14,10 @@ from treeclaim import allocator
 from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.settings import ServerSettings
 
-# Signals are for the master.
+# Only the master handles signals.
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
-# Before the first thread, which would otherwise get an arena of its own.
+# Before the first thread, which would otherwise get a separate arena.
 allocator.keep_large_blocks()
 allocator.collect_rarely()
 control = Control(socket.socket(fileno=int(sys.argv[2])))

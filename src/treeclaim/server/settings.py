@@ -14,19 +14,16 @@ class ServerSettings:
     """Options of `treeclaim serve`.
 
     Attributes:
-        host: Address to listen on.
-        port: Port to listen on.
-        unix_socket: Path of a Unix socket to listen on instead.
-        unix_socket_mode: Its permissions, None for what the umask leaves.
+        unix_socket: Path of a Unix socket to listen on instead of host and port.
+        unix_socket_mode: Permissions of the Unix socket; None for those of the umask.
         workers: Number of processes; 0 for the admin listener alone.
-        threads: Requests that a process handles at a time.
-        certificate: PEM file with the certificate and its chain; None for no TLS.
-        key: PEM file with its key.
-        client_authority: PEM file with the authority that clients' certificates must be from.
-        lifetime: Seconds after which a worker is replaced, None for never.
-        memory: MiB of resident memory above which a worker is replaced, None for never.
-        config_files: Named configuration files; none for the usual ones.
-        config_dirs: Directories with more files.
+        threads: Concurrent requests of a process.
+        certificate, key: PEM files with the certificate and its chain, and its key; None for no TLS.
+        client_authority: PEM file with the authority of clients' certificates.
+        lifetime: Seconds after which a worker is replaced; None for never.
+        memory: MiB of resident memory above which a worker is replaced; None for never.
+        config_files: Configuration files; empty for the default ones.
+        config_dirs: Directories with further configuration files.
         allow_noauth2: Whether noauth2 is allowed on addresses that other machines reach.
     """
 
@@ -51,7 +48,7 @@ class ServerSettings:
 
     @classmethod
     def from_json(cls, text: str) -> "ServerSettings":
-        """Parse the text of `to_json`; ignore settings that only another release has."""
+        """Parse the text of `to_json`; ignore the settings of other releases."""
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in json.loads(text).items() if name in names})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that the server answers without the application, as documents of contract page 00, section 6."""
+"""Errors of the server itself, as documents of contract page 00, section 6."""
 
 import uuid
 from http import HTTPStatus
@@ -11,13 +11,13 @@ from treeclaim.api.protocol.negotiation import JSON
 
 
 def busy(detail: str = "Too many requests wait.") -> ApiError:
-    """Return the refusal of an overloaded server: 503 with Retry-After."""
+    """Return the error of an overloaded server: 503 with Retry-After."""
     headers = {"Retry-After": RETRY_WHEN_BUSY}
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)
 
 
 def render_refusal(error: ApiError, date: str, connection_headers: str) -> bytes:
-    """Return the whole answer."""
+    """Return the bytes of an error response."""
     request_id = f"req-{uuid.uuid4()}"
     kind, body = render_error(error, accept=JSON, version=None, request_id=request_id)
     headers = {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the head of a request into a WSGI environment (PEP 3333).
 
-The grammar is llhttp's, in its strict form. These are refused in addition: more than one Host, none in
-HTTP/1.1, an invalid Host (RFC 9112, section 3.2), and versions other than 1.0 and 1.1. Headers with an
-underscore in their names are left out: WSGI cannot distinguish them from names with a hyphen.
+The grammar is llhttp's strict one. In addition, repeated and invalid Host headers, HTTP/1.1 without Host (RFC 9112,
+section 3.2), and versions other than 1.0 and 1.1 are refused. Headers with an underscore in their names are dropped,
+since WSGI cannot distinguish them from names with a hyphen.
 """
 
 import io
@@ -22,7 +22,7 @@ _BAD_LENGTH = "content-length header must be an integer"
 
 _KNOWN_METHODS = frozenset((b"GET", b"PUT", b"POST", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH"))
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
-"""A token of RFC 9110; methods longer than this do not exist."""
+"""A token of RFC 9110; all methods are shorter."""
 
 _ABSOLUTE = re.compile(rb"(?i)https?://[^/?#]*")
 _HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
@@ -30,22 +30,22 @@ _HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 
 _VERSIONS = ("1.0", "1.1")
 _LENGTH_DIGITS = 18
-"""A body of more digits than this is longer than any disk."""
+"""Most digits of Content-Length; a longer body exceeds any disk."""
 
 
 class RequestHead:
     """The head of a request. The parser calls the methods `on_…`.
 
     Attributes:
-        method, target: As sent; of an absolute URL, path and query.
+        target: Path and query in the client's spelling.
         keep_alive: Whether the client requests a persistent connection, and the end of the request is certain.
         is_http_1_0: Whether the version is the one without chunks.
-        length: Announced bytes of the body.
+        length: Content-Length.
         is_chunked: Whether the body is sent in chunks instead.
         expects_continue: Whether the client waits for 100 Continue before it sends the body.
-        size: Bytes of the request in memory, including its body once that has arrived.
+        size: Bytes of the request in memory, including a body that has arrived.
         body: The body once it has arrived.
-        environment: For WSGI, without the values that all requests of a connection share.
+        environment: The WSGI environment, without the values that all requests of a connection share.
         is_complete: Whether the head has ended.
     """
 
@@ -61,11 +61,11 @@ class RequestHead:
         self._repeated: dict[str, list[str]] = {}
 
     def on_url(self, data: bytes) -> None:
-        """Append a piece of the URL."""
+        """Append a part of the URL."""
         self.target += data
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header, unless it is left out."""
+        """Add a header to the environment unless its name contains an underscore."""
         self.size += HEADER_COST
         if b"_" in name:
             return
@@ -80,11 +80,7 @@ class RequestHead:
         self.is_complete = True
 
     def finish(self, version: str) -> None:
-        """Read the target and the headers that the server uses.
-
-        Raises:
-            ApiError: if they are invalid.
-        """
+        """Read the target and the headers that the server uses; raise ApiError if they are invalid."""
         if len(self.target) > TARGET_BYTES:
             detail = f"The URL is longer than {TARGET_BYTES} bytes."
             raise ApiError(HTTPStatus.REQUEST_URI_TOO_LONG, detail)
@@ -126,7 +122,7 @@ class RequestHead:
                 raise ApiError(HTTPStatus.NOT_IMPLEMENTED, detail)
             self.is_chunked = True
             if self.is_http_1_0:
-                # A proxy that passed it on may not have known chunks (RFC 9112, section 6.1).
+                # The proxy that forwarded the request may not support chunks (RFC 9112, section 6.1).
                 self.keep_alive = False
         elif length is not None:
             if not length.isascii() or not length.isdigit():
@@ -137,10 +133,7 @@ class RequestHead:
             self.length = int(length)
 
     def fill_environment(self) -> None:
-        """Put path, query and body into the environment, once.
-
-        Decoding the longest path takes milliseconds, so a thread calls this method.
-        """
+        """Add path, query and body to the environment, in a thread: decoding the longest path takes milliseconds."""
         if self.body is None:
             return
         body, self.body = self.body, None
@@ -153,25 +146,25 @@ class RequestHead:
 
 
 def read_head(data: bytes) -> RequestHead:
-    """Read a head by llhttp; the caller bounds its length and number of lines.
+    """Parse a head whose length and number of lines the caller has bounded.
 
     Raises:
-        ApiError: if it is not HTTP, or its URL is too long.
+        ApiError: if it is invalid HTTP, or its URL is too long.
     """
     method, _, after_method = data.partition(b" ")
     if not _METHOD.fullmatch(method):
         raise bad_request("The request line is not valid HTTP.")
     if method not in _KNOWN_METHODS:
-        # llhttp rejects unknown methods, which the application must answer.
+        # The application answers unknown methods, which llhttp rejects.
         data = b"POST " + after_method
-    # The head must not refer to the parser: the cycle would keep the request until a garbage collection.
+    # A reference from the head to the parser would keep the request until a garbage collection.
     head = RequestHead(method.decode("ascii"))
     head.size += len(data)
     parser = httptools.HttpRequestParser(head)
     try:
         parser.feed_data(data)
     except httptools.HttpParserUpgrade:
-        # An offer to upgrade is ignored (RFC 9110, 7.8).
+        # The server ignores Upgrade (RFC 9110, 7.8).
         pass
     except httptools.HttpParserError as error:
         text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is not HTTP: {error}"

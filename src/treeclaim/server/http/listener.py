@@ -40,21 +40,14 @@ _POLL_SECONDS = 0.02
 
 
 class HttpListener:
-    """Accepts the connections of a listening socket, and keeps the state that they share.
+    """Accepts the connections of a listening socket, and holds their shared state.
 
     Attributes:
-        application: The WSGI application.
-        limits: Bounds of durations and sizes.
-        loop: The event loop of all connections.
-        table: The connections, and the bytes that they hold.
-        buffer: Receives bytes in each turn of the loop.
-        pool: The threads.
-        watchers: The connections that watch.
-        answered: Connections whose answers threads have sent, for the event loop to continue with.
+        buffer: Receives the bytes of each turn of the loop.
+        answered: Connections whose answers were sent by threads; the event loop continues with them.
         is_stopping: Whether each answer is the last of its connection.
-        is_tls: Whether connections use TLS.
         environment: The part of the WSGI environment that all requests share.
-        keep_alive_header: Announces for how long an idle connection is kept.
+        keep_alive_header: Announces the timeout of idle connections.
     """
 
     def __init__(
@@ -64,7 +57,7 @@ class HttpListener:
         threads: int,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Start the threads; accept nothing yet."""
+        """Start the threads; `listen` starts to accept connections."""
         self.application = application
         self.limits = limits
         self.loop = asyncio.get_running_loop()
@@ -81,16 +74,16 @@ class HttpListener:
         self._listener: socket.socket | None = None
 
     def note_answered(self) -> None:
-        """Continue with the connections whose answers threads have sent."""
+        """Continue with the connections in `answered`."""
         while self.answered:
             self.answered.popleft().send_last(b"")
 
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Run a function in the event loop; threads call this."""
+        """Schedule a function in the event loop, from any thread."""
         post(self.loop, function, *arguments)
 
     def listen(self, listener: socket.socket) -> None:
-        """Accept connections and check deadlines from now on."""
+        """Start to accept connections and to check deadlines."""
         self._listener = listener
         listener.setblocking(False)
         self.environment = _make_environment(listener, self._tls)
@@ -127,9 +120,9 @@ class HttpListener:
         return not len(self.table)
 
     async def _accept_backlog(self) -> None:
-        """Accept the waiting connections: the kernel would reset them, though their clients are connected.
+        """Accept the waiting connections, which the kernel would reset although their clients are connected.
 
-        Some of them might belong to other workers of the same socket, but the kernel does not distinguish them.
+        Another worker of the socket could accept some of them, but the kernel does not distinguish them.
         """
         for _ in range(BACKLOG // ACCEPTED_AT_ONCE):
             if not self._accept():
@@ -203,7 +196,6 @@ class HttpListener:
 
 
 def _make_environment(listener: socket.socket, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """Return the part of the WSGI environment that all requests share."""
     name = listener.getsockname()
     is_inet = isinstance(name, tuple)
     return {

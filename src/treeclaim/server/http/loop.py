@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event loop of a process that answers requests, and calls into it from threads."""
+"""The event loop of a process that answers requests, and thread-safe calls into it."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ class ServerLoop(asyncio.SelectorEventLoop):
     """An event loop that ignores signals while it closes."""
 
     def close(self) -> None:
-        """Close the loop; a signal during this is not written to a closed socket."""
+        """Close the loop; first detach it from signals, which would be written to a closed socket."""
         if threading.current_thread() is threading.main_thread():
             signal.set_wakeup_fd(-1)
         super().close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The threads that run the application, and the requests that wait for them."""
+"""The threads that run the application, and their queue."""
 
 import threading
 from collections import deque
@@ -14,8 +14,8 @@ Job = Callable[[], None]
 class ThreadPool:
     """Daemon threads behind a bounded queue.
 
-    The thread that became idle last gets the next job: its memory is still in the caches of its core. If all idle
-    threads waited at one queue, each job would also wake a second thread, which would find the queue empty.
+    The thread that became idle last gets the next job, since its memory is still in the processor's caches. If all idle
+    threads waited at one queue, each job would also wake a second thread in vain.
     """
 
     def __init__(self, threads: int, most_waiting: int) -> None:
@@ -31,7 +31,7 @@ class ThreadPool:
         return self._submit(job, self._most_waiting)
 
     def proceed(self, job: Job) -> None:
-        """Run or queue the continuation of a started job, whatever waits."""
+        """Run or queue the continuation of a started job, without a bound."""
         self._submit(job, None)
 
     def _submit(self, job: Job, most_waiting: int | None) -> bool:
@@ -59,8 +59,6 @@ class ThreadPool:
 
 
 class _IdleThread:
-    """A thread that waits for a job."""
-
     def __init__(self) -> None:
         self._is_woken = threading.Lock()
         self._is_woken.acquire()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads requests from the bytes of a connection, however they are cut; each byte is scanned once.
+"""Reads requests from the bytes of a connection, and scans each byte once.
 
-A generator reads one request (RFC 9112), and stops wherever bytes are missing.
+A generator reads one request (RFC 9112), and yields while bytes are missing.
 """
 
 import re
@@ -31,47 +31,48 @@ _FIRST, _NEXT = re.compile(_SIZE), re.compile(b"\r\n" + _SIZE)
 
 
 class RequestReader:
-    """The bytes that a client has sent, as requests.
+    """A parser of the bytes of a client.
+
+    Bodies longer than `body_bytes` are not read; the application refuses them.
 
     Attributes:
-        head: The head of an unfinished request, once it has arrived.
-        dropped: Number of bytes that were dropped, None until `drop`.
+        head: The head of an incomplete request, once the head has arrived.
+        dropped: Number of dropped bytes; None until `drop`.
     """
 
     def __init__(self, body_bytes: int) -> None:
-        """Expect a head; bodies longer than `body_bytes` are not read, and the application refuses them."""
         self.head: RequestHead | None = None
         self.dropped: int | None = None
         self._body_bytes = body_bytes
         self._data = bytearray()
         self._body = bytearray()
-        self._left = 0
-        """Missing bytes of the body, or of its present chunk."""
+        self._missing = 0
+        """Missing bytes of the body, or of its current chunk."""
         self._steps: Iterator[None] = self._read_request()
 
     @property
     def is_empty(self) -> bool:
-        """True if no byte of the next request has arrived."""
+        """Whether no byte of the next request has arrived."""
         return self.head is None and not self._data
 
     @property
     def ahead(self) -> int:
-        """Bytes that have arrived and are not read as a request yet."""
+        """Number of bytes that have arrived and are not parsed yet."""
         return len(self._data)
 
     @property
     def wants_continue(self) -> bool:
-        """True if the client waits for 100 Continue before it sends the body."""
+        """Whether the client waits for 100 Continue before it sends the body."""
         return self.head is not None and self.head.expects_continue and not self._data
 
     @property
     def piece(self) -> int:
         """Most bytes to read in one turn of the event loop: fewer where they must be scanned."""
-        return min(max(self._left, SCANNED_BYTES), READ_BYTES)
+        return min(max(self._missing, SCANNED_BYTES), READ_BYTES)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes in memory."""
+        """Number of bytes in memory."""
         held = len(self._data)
         if self.head is not None:
             held += self.head.size + len(self._body)
@@ -79,27 +80,27 @@ class RequestReader:
 
     @property
     def most_bytes(self) -> int:
-        """Most bytes that the unfinished request, and what arrives with its end, may have in memory."""
+        """Most bytes in memory of the incomplete request, and of the bytes that arrive with its end."""
         if self.head is None:
             return HEAD_BYTES + MOST_HEADERS * HEADER_COST + REQUEST_COST + SCANNED_BYTES
         body = self._body_bytes if self.head.is_chunked else self.head.length
         return self.head.size + body + READ_BYTES
 
     def feed(self, data: memoryview) -> None:
-        """Append bytes."""
+        """Append received bytes."""
         if self.dropped is not None:
             self.dropped += len(data)
             return
-        taken_bytes = min(self._left, len(data))
-        self._body += data[:taken_bytes]
-        self._left -= taken_bytes
-        self._data += data[taken_bytes:]
+        body_bytes = min(self._missing, len(data))
+        self._body += data[:body_bytes]
+        self._missing -= body_bytes
+        self._data += data[body_bytes:]
 
     def drop(self) -> None:
-        """Drop all received bytes, and all that arrive later."""
+        """Drop all received and all later bytes."""
         self.dropped = self.dropped or 0
         self.head = None
-        self._data, self._body, self._left = bytearray(), bytearray(), 0
+        self._data, self._body, self._missing = bytearray(), bytearray(), 0
         # The generator refers to this reader.
         self._steps = iter(())
 
@@ -107,7 +108,7 @@ class RequestReader:
         """Return the next request with its body; None while it is incomplete.
 
         Raises:
-            ApiError: if it is not HTTP, or its head or trailer is too long.
+            ApiError: if it is invalid HTTP, or its head or trailer is too long.
         """
         ahead = self.ahead
         try:
@@ -124,7 +125,7 @@ class RequestReader:
 
     def _read_request(self) -> Iterator[None]:
         while not self._data or self._data.startswith((b"\r", b"\n")):
-            # Empty lines before a request are allowed (RFC 9112, 2.2).
+            # Empty lines may precede a request (RFC 9112, 2.2).
             self._data = self._data.lstrip(_LINE_END)
             if not self._data:
                 yield
@@ -136,10 +137,10 @@ class RequestReader:
             yield from self._read_chunks(head)
         elif head.length <= self._body_bytes:
             self._take_body(head.length)
-            while self._left:
+            while self._missing:
                 yield
         else:
-            # The application refuses it by its length, while the client still sends.
+            # The application refuses the body by its length while the client still sends it.
             self.drop()
         head.body, self._body = self._body, bytearray()
         head.size += len(head.body)
@@ -165,10 +166,10 @@ class RequestReader:
 
     def _take_body(self, size: int) -> None:
         """Move received bytes to the body; `feed` adds the missing ones."""
-        piece = self._data[:size]
+        received = self._data[:size]
         del self._data[:size]
-        self._body += piece
-        self._left = size - len(piece)
+        self._body += received
+        self._missing = size - len(received)
 
     def _read_chunks(self, head: RequestHead) -> Iterator[None]:
         line = _FIRST
@@ -182,10 +183,10 @@ class RequestReader:
             if not size:
                 break
             self._take_body(min(size, self._body_bytes + 1 - len(self._body)))
-            while self._left:
+            while self._missing:
                 yield
             if len(self._body) > self._body_bytes:
-                # The remainder is not decoded: the application refuses the body by its length.
+                # The application refuses the body by its length, so the remainder is not decoded.
                 body = self._body
                 self.drop()
                 self._body = body
@@ -207,12 +208,12 @@ class RequestReader:
 
 
 def _check_unfinished_line(line: bytearray, has_chunk_before: bool) -> None:  # noqa: FBT001 - a fact
-    """Raise an error unless the line before a chunk may begin so."""
-    is_wrong = False
+    """Raise ApiError if the beginning of the line before a chunk is invalid."""
+    is_invalid = False
     if has_chunk_before:
         ending, line = line[: len(_LINE_END)], line[len(_LINE_END) :]
-        is_wrong = not _LINE_END.startswith(ending)
-    if is_wrong or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
+        is_invalid = not _LINE_END.startswith(ending)
+    if is_invalid or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "This is not HTTP: the body is not correctly chunked."
         )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connections of a process: their phases and deadlines, and the bounds of their number and bytes.
 
-A request of up to `SMALL_BYTES` needs no room. A longer one reserves room for the greatest length that it may reach.
-The table counts these reservations, until the answer is complete, and the bytes of unread answers. Beyond the bound, the
-connections that have had an unfinished request or an unread answer for longest are evicted, as long as such connections
-hold more than half of it. Running requests are never evicted; other connections wait.
+A request that exceeds `SMALL_BYTES` reserves room for its greatest possible length until its answer is complete. The
+table counts reservations and unread answers. Above the bound, connections that have had an incomplete request or an
+unread answer for longest are evicted, as long as all of them hold more than half of the bound. Running requests are
+never evicted; other connections wait.
 """
 
 import logging
@@ -25,55 +25,47 @@ class Phase(Enum):
 
     OPENING = auto()
     """TLS is negotiated, or nothing has been received."""
-
     READING = auto()
     """The head of a request arrives."""
-
     RECEIVING = auto()
     """The body of a request arrives."""
-
     ANSWERING = auto()
-    """A request waits for a thread, or a thread works on it."""
-
+    """A request waits for a thread, or runs in a thread."""
     WATCHING = auto()
-    """Events are sent as they occur; the client has read all of them so far."""
-
+    """The client has read all events so far."""
     SENDING = auto()
-    """The client has not read all of the answer so far."""
-
+    """The client has not read all bytes so far."""
     IDLE = auto()
-    """An answer was read; the connection is kept."""
-
+    """The client has read the answer, and may send another request."""
     LINGERING = auto()
-    """The last answer was read; the connection is read from until the client closes it."""
+    """The client has read the last answer; received bytes are dropped until the client closes the connection."""
 
 
 _CLOSED_FIRST = (
     *(Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.RECEIVING, Phase.IDLE),
     Phase.SENDING,
 )
-"""Order in which excess connections are closed: the cheapest for a client first. Connections with a running request
-or a watch are never closed."""
+"""Order in which excess connections are closed, the cheapest for clients first. Connections with a running request or a
+watch are never closed."""
 
 _EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
-"""Phases with an unfinished request or an unread answer."""
+"""Phases with an incomplete request or an unread answer."""
 
 
 class ConnectionTable:
     """The open connections, by phase and in the order in which they entered it, and their bytes.
 
     Attributes:
-        total: Bytes that all connections hold now.
-        most_bytes: Bound of the total.
-        waiting: Connections that wait for room for their bytes, with the start of the wait.
+        total: Bytes that all connections hold.
+        most_bytes: Bound of `total`.
+        waiting: Connections that wait for room, with the start of the wait.
     """
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        """Bound the number of connections and their bytes."""
+    def __init__(self, most_connections: int, most_bytes: int) -> None:
         self.total = 0
         self.most_bytes = most_bytes
         self.waiting: dict[HttpConnection, float] = {}
-        self._most = most
+        self._most_connections = most_connections
         self._moves = 0
         self._phases: dict[Phase, dict[HttpConnection, None]] = {phase: {} for phase in Phase}
 
@@ -98,29 +90,27 @@ class ConnectionTable:
         self._phases[phase][member] = None
 
     def remove(self, member: "HttpConnection") -> None:
-        """Remove a connection that is closed."""
+        """Remove a closed connection."""
         self._phases[member.phase].pop(member, None)
         self.waiting.pop(member, None)
 
-    # Number and deadlines.
-
     def make_room(self) -> bool:
-        """Close a connection if the table is full; return whether it has room for another one."""
-        return len(self) < self._most or self.drop_cheapest()
+        """Close a connection if the table is full; return whether there is room for another one."""
+        return len(self) < self._most_connections or self.drop_cheapest()
 
     def drop_cheapest(self) -> bool:
-        """Close the connection whose loss costs a client least; return False if none may be closed."""
+        """Close the connection that is cheapest for its client; return False if none may be closed."""
         member = next((member for phase in _CLOSED_FIRST for member in self._phases[phase]), None)
         if member is not None:
             member.drop()
         return member is not None
 
     def sweep(self, now: float) -> None:
-        """Expire overdue connections, and refuse those that have waited for room for `ROOM_SECONDS`."""
+        """Expire overdue connections, and evict those that have waited for room for `ROOM_SECONDS`."""
         for member in [member for member in self if now >= member.deadline]:
             try:
                 member.expire()
-            except Exception:  # noqa: BLE001 - the deadlines of all others have to be checked
+            except Exception:  # noqa: BLE001 - the deadlines of all others must be checked
                 _LOG.exception("Dropped a connection")
                 member.drop()
         self.wake()
@@ -128,29 +118,28 @@ class ConnectionTable:
             if now - since >= ROOM_SECONDS:
                 member.evict()
 
-    # Bytes.
-
     def count_bytes(self, member: "HttpConnection", held: int) -> None:
-        """Record how many bytes a connection holds now."""
+        """Record how many bytes a connection holds."""
         self.total += held - member.held
         member.held = held
 
     def reserve(self, member: "HttpConnection", amount: int) -> bool:
-        """Reserve bytes for a connection, evicting others if necessary; return whether there is room."""
+        """Reserve bytes for a connection; evict others if necessary. Return whether there is room."""
         while self.total + amount > self.most_bytes:
-            evictable = sum(other.held for phase in _EVICTABLE for other in self._phases[phase])
-            if evictable * 2 <= self.most_bytes or not self._evict_oldest(member):
+            evictable = (each for phase in _EVICTABLE for each in self._phases[phase])
+            evictable_bytes = sum(each.held for each in evictable)
+            if evictable_bytes * 2 <= self.most_bytes or not self._evict_oldest(member):
                 return False
         self.count_bytes(member, member.held + amount)
         return True
 
     def enforce(self, exempt: "HttpConnection") -> None:
-        """Evict connections, except one, until the bound holds."""
+        """Evict connections, except one, until the bound is satisfied."""
         while self.total > self.most_bytes and self._evict_oldest(exempt):
             pass
 
     def wake(self) -> None:
-        """Let connections that wait read on, in the order of their waits, as long as there is room."""
+        """Resume reading from waiting connections, in the order of their waits, as long as there is room."""
         for member in list(self.waiting):
             member.regulate()
             if member in self.waiting:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process and its workers: sockets, start, reload, stop, systemd."""
+"""The processes of the service: start, reload, replacement and stop."""

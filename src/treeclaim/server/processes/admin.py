@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admin listener as a process: beside workers, or alone for other WSGI servers (`treeclaim admin`)."""
+"""The process of the admin listener, beside workers, or alone for other WSGI servers (`treeclaim admin`)."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _THREADS = 4
-"""Threads, so that a slow scrape, or one that waits for the database, does not block `/live`."""
+"""Number of threads: a slow scrape, or one that waits for the database, must not block `/live`."""
 
 _LIMITS = ConnectionLimits(
     header_seconds=5.0,
@@ -52,20 +52,20 @@ _LIMITS = ConnectionLimits(
     body_bytes=64 * 1024,
     watchers=0,
 )
-"""Probes and scrapers are few and near, and send no bodies."""
+"""Limits for few and near clients that send no bodies."""
 
 
 def run_admin(
     state: PreforkState, loader: int, listener: socket.socket, table: LivenessTable, row: int
 ) -> None:
-    """Serve until SIGTERM, or until the loader is gone after its master has ended.
+    """Serve until SIGTERM, or until the master and then the loader have ended.
 
     Args:
-        state: Configuration, and expiry of certificates.
-        loader: Process id of the loader, which may have ended already.
+        state: The state before the fork.
+        loader: Process id of the loader, which may have ended.
         listener: Socket of the admin listener.
-        table: Liveness of the workers, which have the rows after this process.
-        row: Row of this process.
+        table: Liveness of this process and of the workers.
+        row: Row of this process; the workers have the rows after it.
     """
     configuration = state.configuration
     start_helper_thread("master", partial(_leave_after, loader))
@@ -85,7 +85,7 @@ def run_admin(
             meter.start()
         keystone = None
         if configuration.uses_keystone:
-            # Imported here: a service without Keystone does not load its libraries.
+            # A service without Keystone does not load its libraries.
             from treeclaim.admin.keystone_check import KeystoneState  # noqa: PLC0415
 
             keystone = KeystoneState(configuration.options)
@@ -120,13 +120,13 @@ def _make_meter(configuration: Configuration, store: Store) -> Meter | None:
 
 
 def _leave_after(loader: int) -> None:
-    """End this process after the master has ended, and the loader has stopped the workers."""
-    # This thread would hold the lock of sys.stdin when the interpreter exits.
+    """End this process after the master has ended and the loader has stopped the workers."""
+    # `sys.stdin` has a lock, which this thread would hold when the interpreter exits.
     while os.read(0, 1):
         pass
     while os.getppid() == loader:
         time.sleep(TICK_SECONDS)
-    # SIGTERM finishes running requests.
+    # SIGTERM lets running requests finish.
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_SECONDS + END_SECONDS)
     os._exit(0)

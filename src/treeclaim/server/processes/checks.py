@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that is prepared before a fork, and the faults that keep a service from starting."""
+"""Prepares the state before the fork, and checks whether the service can run."""
 
 import ipaddress
 import logging
@@ -37,7 +37,7 @@ class UnusableError(Exception):
 
 @contextmanager
 def _unusable(prefix: str, kind: type[Exception]) -> Iterator[None]:
-    """Raise an UnusableError for an error of a kind, whose message follows a prefix."""
+    """Convert errors of a kind to UnusableError with a prefix."""
     try:
         yield
     except kind as error:
@@ -49,10 +49,9 @@ class PreforkState:
     """State prepared before the fork; safe to share between processes.
 
     Attributes:
-        settings: The command line.
-        configuration: The options of the operator.
-        policy: Rules for the operations of the API.
-        tls: The TLS context; None without TLS. It is made once, so that no worker reads files during their renewal.
+        settings: The options of the command line.
+        configuration: The options of the configuration files.
+        tls: None without TLS. It is created before the fork, so that no worker reads files during their renewal.
         expiries: Expiry of the certificates in use.
         master: Process id of the master.
         picture: The inventory; None if it is not loaded.
@@ -77,12 +76,10 @@ class PreforkState:
 def check_service(settings: ServerSettings, *, is_first: bool = True) -> PreforkState:
     """Read the configuration, set up logging, and check whether the service can run.
 
-    Args:
-        settings: The command line.
-        is_first: Whether no other generation serves; a reload must not lose the metrics of flavors.
+    Only the first generation, `is_first`, may serve without the metrics of flavors.
 
     Raises:
-        UnusableError: if it cannot.
+        UnusableError: if the service cannot run.
     """
     configuration = _load_configuration(settings)
     with _unusable("", logs.LoggingError):
@@ -106,11 +103,7 @@ def check_service(settings: ServerSettings, *, is_first: bool = True) -> Prefork
 
 
 def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]:
-    """Return the queries of the flavors whose fits are measured.
-
-    Raises:
-        FlavorFileError: if their file is invalid.
-    """
+    """Return the queries of the flavors in metrics; raise FlavorFileError if their file is invalid."""
     metrics_settings = configuration.metrics
     if metrics_settings is None or metrics_settings.flavors is None:
         return {}
@@ -119,7 +112,7 @@ def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]
 
 
 def load_inventory(state: PreforkState) -> FollowedForest | None:
-    """Load the inventory, and log the start; return None if the database does not answer."""
+    """Load the inventory, and log the start; return None if the database is unavailable."""
     configuration, settings = state.configuration, state.settings
     begin = perf_counter()
     picture = None
@@ -149,9 +142,9 @@ def _load_configuration(settings: ServerSettings) -> Configuration:
 
 
 def _require_authentication(configuration: Configuration, settings: ServerSettings) -> None:
-    """Require working authentication; noauth2 only for local callers, unless explicitly allowed."""
+    """Check the options of authentication; refuse noauth2 for remote callers unless it is allowed."""
     if configuration.uses_keystone:
-        # Imported before the fork, so that workers share it.
+        # The import before the fork lets workers share the libraries.
         from treeclaim.api.middleware import tokens  # noqa: PLC0415
 
         fault = tokens.find_option_fault(configuration.options)
@@ -180,7 +173,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _read_expiries(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:
-    """Return the expiry of each certificate that the service presents or trusts."""
+    """Return the expiry of all certificates that the service presents or trusts."""
     files = [
         (CertificateUse.SERVER, settings.certificate),
         (CertificateUse.CLIENT_AUTHORITY, settings.client_authority),
@@ -204,10 +197,10 @@ def log_expiries(expiries: Sequence[Expiry]) -> None:
 
 
 def require_database(configuration: Configuration) -> None:
-    """Wait for the database, create its schema if an option requests that, and close the connection.
+    """Wait for the database, and create its schema if an option requests that.
 
     Raises:
-        UnusableError: if the URL is unusable, the database cannot be reached, or its schema differs.
+        UnusableError: if the URL is invalid, the database cannot be reached, or its schema is of another revision.
     """
     with _database_faults_as_unusable(), closing(open_store(configuration)) as store:
         prepare_database(store, configuration)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forked processes, the places in which the loader keeps one running, pauses before retries, and the fork."""
+"""Forked processes, the places in which the loader keeps them running, retries, and the fork."""
 
 import gc
 import math
@@ -16,13 +16,13 @@ from pathlib import Path
 from treeclaim import allocator
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
-"""Seconds before the second of two successive retries; they double up to the longest."""
+"""Seconds before the second retry; later pauses double up to the longest."""
 
 YOUNG_SECONDS = 30.0
-"""A process that lived longer is replaced at once. No younger one is replaced for its memory."""
+"""Age from which a process that ends is replaced immediately, and may be replaced for its memory."""
 
 LOADER_NAME, WORKER_NAME, ADMIN_NAME = "treeclaim-load", "treeclaim-work", "treeclaim-admin"
-"""Names that `ps` and `top` show."""
+"""Process names that `ps` and `top` show."""
 
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1024 * 1024)
 
@@ -32,7 +32,7 @@ class CannotForkError(Exception):
 
 
 class Backoff:
-    """Delays retries: the first is immediate, and the pause before each further one doubles.
+    """Exponential backoff whose first retry is immediate.
 
     Attributes:
         pause: Seconds by which the next `postpone` delays a retry.
@@ -48,7 +48,7 @@ class Backoff:
         return time.monotonic() >= self._due_at
 
     def postpone(self) -> None:
-        """Begin the pause before the next retry."""
+        """Start the pause before the next retry."""
         self._due_at = time.monotonic() + self.pause
         self.pause = min(max(2 * self.pause, _FIRST_PAUSE), _LONGEST_PAUSE)
 
@@ -68,8 +68,8 @@ class ProcessPlace:
     Attributes:
         name: Name in log lines.
         process_name: Name that `ps` shows.
-        work: The body of the process; its argument is the row of the process in the liveness table.
-        backoff: Delays the next start after a process that ended young.
+        work: Runs the process, given its row in the liveness table.
+        backoff: Delays the next start after a process ended young.
         was_ready: Whether a process in this place has ever answered.
     """
 
@@ -85,13 +85,11 @@ class ServiceProcess:
     """A forked process.
 
     Attributes:
-        pid: Its process id.
-        row: Its row of the liveness table.
-        place: Its place.
-        started_at: Start, of the monotonic clock.
-        deadline: Time at which the loader kills it: while it does not answer, or does not end.
-        is_ready: Whether it has begun to answer.
-        is_leaving: Whether another process has replaced it.
+        row: The row of the liveness table.
+        started_at: Start by the monotonic clock.
+        deadline: Time at which the loader kills a process that has not begun to answer, or not ended.
+        is_ready: Whether the process has begun to answer.
+        is_leaving: Whether another process has replaced this one.
     """
 
     pid: int
@@ -103,18 +101,18 @@ class ServiceProcess:
     is_leaving: bool = False
 
     def age(self) -> float:
-        """Return seconds since its start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self.started_at
 
     def memory(self) -> float:
-        """Return MiB of resident memory including shared pages; 0 if /proc is unreadable."""
+        """Return the MiB of resident memory including shared pages; 0 if /proc is unreadable."""
         try:
             return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE_MIB
         except (OSError, ValueError, IndexError):
             return 0.0
 
     def find_excess(self, lifetime: float | None, memory: float | None) -> str | None:
-        """Return "old" or "large" if the process exceeds its seconds or MiB; None if neither, or while it is young."""
+        """Return "old" or "large" if the process exceeds these seconds or MiB, else None; None for a young process."""
         if not self.is_ready or self.age() < YOUNG_SECONDS:
             return None
         if lifetime is not None and self.age() > lifetime:
@@ -133,30 +131,25 @@ def describe_end(code: int) -> str:
 
 
 def require_no_threads() -> None:
-    """Require that this process has one thread: a fork would leave the locks of others acquired.
-
-    Raises:
-        CannotForkError: if it has more.
-    """
-    others = [thread.name for thread in threading.enumerate()][1:]
-    if others:
-        raise CannotForkError(f"a library has started threads: {', '.join(others)}")
+    """Raise CannotForkError if this process has several threads: a fork would leave their locks acquired."""
+    names = [thread.name for thread in threading.enumerate()][1:]
+    if names:
+        raise CannotForkError(f"a library has started threads: {', '.join(names)}")
 
 
 def fork_with_shared_memory() -> int:
-    """Fork; return the process id of the child, and 0 in the child.
-
-    All present objects are frozen: the garbage collector would write to each of their pages.
+    """Fork; return the process id of the child, or 0 in the child.
 
     Raises:
-        CannotForkError: if the system allows no process.
+        CannotForkError: if the system allows no further process.
     """
+    # The garbage collector writes to the pages of all objects that are not frozen.
     gc.collect()
     gc.freeze()
     allocator.trim_heap()
     try:
         with warnings.catch_warnings():
-            # Python 3.12 warns of the threads of a library for arrays, which survives forks.
+            # Python 3.12 warns of the threads of numpy's libraries, which support forks.
             warnings.simplefilter("ignore", DeprecationWarning)
             return os.fork()
     except OSError as error:
@@ -164,7 +157,7 @@ def fork_with_shared_memory() -> int:
 
 
 def release_memory() -> None:
-    """Return memory without references to the system."""
+    """Return unused memory to the system."""
     gc.unfreeze()
     gc.collect()
     allocator.trim_heap()

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection of the master with a generation: JSON messages over a pair of sockets.
+"""The connection between the master and a generation: JSON messages over a pair of sockets.
 
 | from | kind | members | meaning |
 | --- | --- | --- | --- |
-| generation | `checked` | `admin`: host and port, or empty | configuration, certificates and policy can be used |
-| master | `serve` | `problems`: texts to log; with it the listening sockets | serve the sockets |
+| generation | `checked` | `admin`: host and port, or empty | configuration, certificates and policy are valid |
+| master | `serve` | `problems`: texts to log; listening sockets are attached | serve the sockets |
 | generation | `ready` | `where`: URL; `is_alone`: whether the loader is the only worker | all processes answer |
 | generation | `lost` | `why` | another process of an only worker has ended |
 | generation | `refused` | `why` | the generation cannot serve, and ends |
-| generation | `working` | | sent every second: a generation that sends nothing has stalled |
+| generation | `working` | | sent every second: a silent generation has stalled |
 | master | `reload_refused` | `why` | the successor of the generation cannot serve |
 
-The master holds the other end of the pipe that is the standard input of a generation. When it closes, or the master
-ends in any way, the generation and all its processes stop.
+A pipe from the master is the standard input of a generation. When the master closes it or ends, all processes of the
+generation stop.
 """
 
 import json
@@ -31,7 +31,7 @@ _MOST_DESCRIPTORS = 2
 
 
 class Control:
-    """An end of the connection; it never waits for the other end."""
+    """A non-blocking end of the connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -48,11 +48,7 @@ class Control:
             socket.send_fds(self._socket, [data], [listener.fileno() for listener in sockets])
 
     def receive(self) -> tuple[Mapping[str, Any], Sequence[socket.socket]] | None:
-        """Return the next message with its sockets; None without one.
-
-        Raises:
-            ValueError: if it is not a message.
-        """
+        """Return the next message with its sockets, or None; raise ValueError if the message is invalid."""
         with suppress(OSError):
             data, descriptors, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, _MOST_DESCRIPTORS)
             for descriptor in descriptors:
@@ -70,16 +66,16 @@ class Control:
 
 
 def make_controls() -> tuple[Control, socket.socket]:
-    """Return the master's end of a new connection, and the socket of the other end."""
+    """Return the master's end of a new connection, and the socket of the generation's end."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     return Control(ours), theirs
 
 
 @contextmanager
 def report_work(control: Control) -> Iterator[None]:
-    """Send `working` during a block; end this process if its standard input ends.
+    """Send `working` during a block, and end this process when its standard input ends.
 
-    The reporting thread ends with the block, so the process may fork afterwards.
+    The reporting thread ends with the block, so that the process can fork afterwards.
     """
     is_over, end = os.pipe()
 

@@ -14,15 +14,11 @@ from treeclaim.server.settings import ServerSettings
 
 
 class ListenError(Exception):
-    """Cannot listen at an address; the message is the address and the reason."""
+    """Listening fails; the message has the address and the reason."""
 
 
 def listen_at(host: str, port: int, backlog: int | None = None) -> socket.socket:
-    """Listen at a host and port.
-
-    Raises:
-        ListenError: if the address cannot be bound.
-    """
+    """Listen at a host and port; raise ListenError if they cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=backlog)
@@ -33,10 +29,9 @@ def listen_at(host: str, port: int, backlog: int | None = None) -> socket.socket
 
 
 def open_listener(settings: ServerSettings) -> socket.socket:
-    """Listen at the address of the settings; workers inherit the socket.
+    """Listen at the address of the settings.
 
-    The master owns one socket with one queue for all workers, so no connection is refused or reset when a worker
-    ends.
+    All workers inherit the socket with its queue, so no connection is refused or reset when a worker ends.
 
     Raises:
         ListenError: if the address cannot be bound.
@@ -44,12 +39,12 @@ def open_listener(settings: ServerSettings) -> socket.socket:
     if settings.unix_socket is None:
         return listen_at(settings.host, settings.port, BACKLOG)
     try:
-        return _unix_socket(settings.unix_socket, settings.unix_socket_mode)
+        return _listen_at_path(settings.unix_socket, settings.unix_socket_mode)
     except OSError as error:
         raise ListenError(f"cannot listen on {settings.unix_socket}: {error.strerror}") from error
 
 
-def _unix_socket(path: str, mode: int | None) -> socket.socket:
+def _listen_at_path(path: str, mode: int | None) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # No client may connect before the mode is set.
     before = os.umask(0o777) if mode is not None else None
@@ -65,10 +60,10 @@ def _unix_socket(path: str, mode: int | None) -> socket.socket:
 
 
 def make_tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Return the TLS context, None without TLS.
+    """Return the TLS context; None without TLS.
 
     Raises:
-        OSError: if a file cannot be read or used; the message names it.
+        OSError: if a file is unusable; the message names the files.
     """
     if settings.certificate is None:
         return None
@@ -87,7 +82,7 @@ def make_tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
 
 @contextmanager
 def _naming(files: str) -> Iterator[None]:
-    """Add the names of files to the errors of a block: OpenSSL's messages have none."""
+    """Add file names to the errors of a block, since OpenSSL's messages have none."""
     try:
         yield
     except OSError as error:
@@ -95,7 +90,7 @@ def _naming(files: str) -> Iterator[None]:
 
 
 def allow_most_files() -> int:
-    """Raise the limit of open files of this process and its children to its maximum; return it."""
+    """Raise the limit of open files to its maximum, for later children too; return the limit."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times at which processes were alive and read the inventory, in memory shared by a generation."""
+"""Liveness of the processes of a generation, in shared memory."""
 
 import asyncio
 import logging
@@ -15,14 +15,16 @@ from treeclaim.server.bounds import BEAT_SECONDS, SILENT_SECONDS
 _LOG = logging.getLogger(__name__)
 
 _PID, _ALIVE_AT, _READ_AT, _CELLS = 0, 1, 2, 3
-"""Cells of a row: process id, 0 before the process answers; times of the monotonic clock."""
+"""Cells of a row: process id, 0 before the process answers; times by the monotonic clock."""
 
 
 class LivenessTable:
-    """A row for each process; the process writes its row, the loader clears it."""
+    """A row for each process. The process writes the row, and the loader clears it.
+
+    The table is shared with children that are forked after its creation.
+    """
 
     def __init__(self, rows: int) -> None:
-        """Allocate a table that later children of this process share."""
         self._cells = memoryview(mmap.mmap(-1, 8 * (_CELLS * rows + 1))).cast("d")
         self._rows = rows
 
@@ -36,7 +38,7 @@ class LivenessTable:
         self._cells[_CELLS * row + _READ_AT] = time.monotonic()
 
     def clear(self, row: int) -> None:
-        """Remove a process that has ended."""
+        """Clear the row of an ended process."""
         for cell in range(_CELLS):
             self._cells[_CELLS * row + cell] = 0.0
 
@@ -54,7 +56,7 @@ class LivenessTable:
         self._cells[-1] = is_refused
 
     def take_census(self, first_row: int) -> Census:
-        """Return the processes, from `first_row` on, that are alive, silent and reading."""
+        """Return the answering, silent and reading processes from `first_row` on."""
         oldest = time.monotonic() - SILENT_SECONDS
         answering: list[int] = []
         silent: list[int] = []
@@ -70,7 +72,7 @@ class LivenessTable:
 
 
 class Heartbeat:
-    """Stamps the row of a worker: the event loop stamps life, and a request thread stamps reads."""
+    """Stamps the row of a worker: the event loop for life, and a request thread for reads."""
 
     def __init__(
         self,
@@ -79,12 +81,12 @@ class Heartbeat:
         read: Callable[[], object],
         offer: Callable[[Callable[[], None]], bool],
     ) -> None:
-        """Prepare; `beat` writes the first stamp.
+        """Prepare the heartbeat; `beat` writes the first stamp.
 
         Args:
             table: The table.
             row: The row of this process.
-            read: Reads the inventory as a request does; raises TreeclaimError if it cannot.
+            read: Reads the inventory like a request; raises TreeclaimError on failure.
             offer: Runs a job in a request thread; returns False if too many jobs wait.
         """
         self._table = table

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process: it owns the listening sockets, and one generation that serves them.
+"""The master: the first process, which owns the listening sockets and a generation that serves them.
 
-SIGHUP starts another generation. When all its processes answer, the former generation finishes its requests and
-ends. A generation that cannot serve leaves the former running. A loader that has ended or stalled is replaced in
-the same way, while the workers that it has forked continue.
+SIGHUP starts another generation. When all its processes answer, the former generation finishes its requests and ends.
+If the new generation cannot serve, the former continues. A loader that has ended or stalled is replaced in the same
+way, while its workers continue.
 
-The master imports no module of the service, so it keeps the code of its start whatever is installed later.
+The master imports no module of the service, so later installations do not affect it.
 """
 
 import logging
@@ -40,7 +40,7 @@ from treeclaim.server.settings import ServerSettings
 _LOG = logging.getLogger(__name__)
 
 _CONTROL = 3
-"""File descriptor of a generation's end of the connection."""
+"""File descriptor of the connection in a generation."""
 
 
 class StartError(Exception):
@@ -48,20 +48,18 @@ class StartError(Exception):
 
 
 class _Loader:
-    """The loader of a generation, as the master controls it.
+    """The process of a loader.
 
     Attributes:
-        control: The connection.
-        received_at: Time of its last message, of the monotonic clock.
-        has_ended: Whether the process has ended.
-        exit_code: Its exit code once it has ended, negative for a signal.
-        is_lost: Whether it, or another process of an only worker, has ended or stalled while it serves.
-        is_alone: Whether it has become the only worker, which reports no work.
-        admin_address: Host and port of its admin listener; empty for none.
+        control: The connection to the loader.
+        received_at: Time of the last message by the monotonic clock.
+        exit_code: Exit code of an ended process, negative for a signal.
+        is_lost: Whether the loader of a serving generation, or another process of an only worker, has ended or stalled.
+        is_alone: Whether the loader has become the only worker, which reports no work.
+        admin_address: Host and port of the admin listener; empty for none.
     """
 
     def __init__(self, settings: ServerSettings, *, is_first: bool) -> None:
-        """Start an interpreter."""
         self.received_at = time.monotonic()
         self.has_ended = self.is_lost = self.is_alone = False
         self.exit_code = 0
@@ -83,11 +81,7 @@ class _Loader:
         os.close(standard_input)
 
     def receive(self) -> Mapping[str, Any] | None:
-        """Return the next message; None without one.
-
-        Raises:
-            ValueError: if it is not a message.
-        """
+        """Return the next message, or None; raise ValueError if it is invalid."""
         received = self.control.receive()
         if received is None:
             return None
@@ -95,13 +89,13 @@ class _Loader:
         return received[0]
 
     def stop(self) -> None:
-        """Close the lifeline: all processes of the generation finish their requests and end."""
+        """Close the standard input of the generation, whose processes then finish their requests and end."""
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
 
     def kill(self) -> None:
-        """Kill the loader, but none of the processes that it has forked."""
+        """Kill the loader, but not its child processes."""
         if not self.has_ended:
             os.kill(self.pid, signal.SIGKILL)
 
@@ -109,7 +103,7 @@ class _Loader:
 class Master:
     """The first process.
 
-    `_serving` is the loader whose generation serves, and `_starting` the loader of its successor.
+    `_serving` is the loader of the serving generation, and `_starting` the loader of its successor.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -160,7 +154,7 @@ class Master:
         self._loaders.append(self._starting)
 
     def _wait(self) -> None:
-        """Wait briefly for messages and handle them; detect loaders that have ended or stalled."""
+        """Wait briefly for messages, and handle them; detect ended and stalled loaders."""
         select.select([loader.control for loader in self._loaders], [], [], TICK_SECONDS)
         self._reap()
         for loader in list(self._loaders):
@@ -174,7 +168,7 @@ class Master:
                 self._loaders.remove(loader)
                 loader.control.close()
                 why = f"the loader has ended ({describe_end(loader.exit_code)})"
-                # A retry may succeed after a signal, but not after a fault of the service.
+                # A retry may succeed after a signal, but not after an exit by the loader itself.
                 self._abandon(loader, why, may_retry=loader.exit_code < 0)
             elif not loader.is_alone and time.monotonic() - loader.received_at > SILENCE_SECONDS:
                 loader.kill()
@@ -182,7 +176,7 @@ class Master:
                 self._abandon(loader, why, may_retry=True)
 
     def _reap(self) -> None:
-        # In a container, orphans of other processes are children of this process too.
+        # In a container, orphans become children of this process too.
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 for loader in self._loaders:
@@ -205,7 +199,7 @@ class Master:
             self._listener = open_listener(self._settings)
         loader.admin_address = tuple(address)
         try:
-            # A process that inherited an earlier listener may still be bound to the address.
+            # A process that inherited an earlier listener may still occupy the address.
             if address and loader.admin_address not in self._admin_listeners:
                 self._admin_listeners[loader.admin_address] = listen_at(*address)
         except ListenError as error:
@@ -233,11 +227,7 @@ class Master:
         _notify(f"READY=1\nSTATUS=Serving at {where}")
 
     def _abandon(self, loader: _Loader, why: str, *, may_retry: bool = False) -> None:
-        """Continue without a loader.
-
-        Raises:
-            StartError: if no generation has served yet, and a retry would not help.
-        """
+        """Continue without a loader; raise StartError if no generation serves and a retry is useless."""
         if loader is self._starting:
             self._starting = None
             loader.stop()
@@ -264,14 +254,14 @@ class Master:
             self._admin_listeners.pop(address).close()
 
     def _note_problem(self, why: str) -> None:
-        """Report a problem on standard error: only loaders have a log, and the next one logs it."""
+        """Report a problem on standard error, and let the next loader log it: the master has no log."""
         self._problem = f"Another loader is started: {why}"
         _LOG.error("%s", self._problem)
 
     def _stop(self) -> None:
         if self._listener is not None:
             _notify("STOPPING=1")
-            # New connections are refused at once instead of waiting while the last workers finish.
+            # New connections are refused immediately instead of waiting for the last workers to finish.
             self._listener.close()
             if self._settings.unix_socket:
                 with suppress(FileNotFoundError):
@@ -292,7 +282,7 @@ def run_master(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT; SIGHUP starts another generation.
 
     Raises:
-        StartError: if the service cannot run; the message is the reason.
+        StartError: if the service cannot run.
         ListenError: if the address cannot be bound.
     """
     if settings.workers:
@@ -302,7 +292,7 @@ def run_master(settings: ServerSettings) -> None:
 
 
 def _notify(state: str) -> None:
-    """Send a state such as READY=1 to systemd (sd_notify(3)), where it listens."""
+    """Send a state such as READY=1 to systemd if it listens (sd_notify(3))."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that answers requests.
 
-It ends gracefully at SIGTERM, and when its standard input ends. The master holds the other end of that pipe and never
-writes, so a worker detects the end of the master at any time.
+SIGTERM and the end of its standard input stop it gracefully. The master holds the other end of that pipe and never
+writes, so the end of the master stops its workers.
 """
 
 import asyncio
@@ -28,14 +28,7 @@ from treeclaim.server.processes.liveness import Heartbeat, LivenessTable
 def run_worker(
     state: PreforkState, listener: socket.socket, table: LivenessTable, row: int
 ) -> None:
-    """Answer requests until SIGTERM, or until the standard input ends.
-
-    Args:
-        state: Code, configuration and inventory.
-        listener: The listening socket.
-        table: The liveness table.
-        row: The row of this process in the table.
-    """
+    """Answer requests until SIGTERM or the end of the standard input; `row` is that of this process in the table."""
     gate.shorten_switch_interval()
     services = make_services(state)
     with asyncio.Runner(loop_factory=ServerLoop) as runner:
@@ -44,11 +37,11 @@ def run_worker(
 
 
 def make_services(state: PreforkState) -> Services:
-    """Open the database, and apply the changes committed since the inventory was loaded."""
+    """Open the database, and apply the changes since the inventory was loaded."""
     configuration = state.configuration
     store = open_store(configuration)
     services = create_services(configuration, state.policy, store, state.picture)
-    # If the database does not answer now, the first request loads the inventory.
+    # If the database does not answer, the first request applies the changes.
     with suppress(StoreUnavailableError), services.replica.current():
         pass
     return services
@@ -63,14 +56,14 @@ async def _serve(
 ) -> None:
     settings, tls = state.settings, state.tls
     limits = state.configuration.connections
-    most = min(
+    most_connections = min(
         limits.connections,
         allow_most_files() - SPARE_FILES,
         TLS_CONNECTIONS if tls else limits.connections,
     )
     application = create_application(services, state.configuration)
     server = HttpListener(
-        application, replace(limits, connections=max(most, 1)), settings.threads, tls
+        application, replace(limits, connections=max(most_connections, 1)), settings.threads, tls
     )
     stop = asyncio.Event()
 
@@ -91,7 +84,7 @@ async def _serve(
 
 
 def _end_soon(seconds: float) -> None:
-    """Exit after some seconds even if a thread is still in a long search."""
+    """Exit after some seconds even if a thread still runs a search."""
     timer = threading.Timer(seconds, os._exit, (1,))
     timer.daemon = True
     timer.start()
