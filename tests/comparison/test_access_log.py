@@ -4,7 +4,7 @@
 import pytest
 
 from treeclaim.comparison.access_log import parse_log
-from treeclaim.comparison.comparison import Read
+from treeclaim.comparison.comparison import ReadRequest
 
 UWSGI = (
     "[pid: 35|app: 0|req: 4/7] 10.0.0.4 () {44 vars in 711 bytes} [Sat Nov 28 12:00:00 2026] "
@@ -37,7 +37,7 @@ QUERY = "/allocation_candidates?limit=1000&resources=MEMORY_MB%3A512%2CVCPU%3A1"
 def test_a_read_is_found_in_each_form_below_each_prefix(form, version, prefix):
     line = form.replace("{target}", prefix + QUERY).replace("{version}", "1.36")
     result = parse_log([line, line])
-    assert result.reads == {Read(QUERY, version): 2}
+    assert result.reads == {ReadRequest(QUERY, version): 2}
 
 
 def test_other_lines_are_left_out_by_their_reason():

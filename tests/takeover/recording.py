@@ -4,7 +4,12 @@
 import json
 from itertools import product
 
-from treeclaim.comparison.comparison import Read, Response, ResponsePair, describe_differences
+from treeclaim.comparison.comparison import (
+    ReadRequest,
+    Response,
+    ResponsePair,
+    describe_differences,
+)
 
 PARTS = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
 LISTS = (
@@ -63,7 +68,7 @@ def list_reads(client, consumers, projects):
     places = {"aggregate": aggregates[0], "provider": uuids[0]}
     queries = (f"/allocation_candidates?{query.format_map(places)}" for query in CANDIDATES)
     reads += product(queries, (12, 29, 39))
-    return [Read(path, f"1.{minor}") for path, minor in reads]
+    return [ReadRequest(path, f"1.{minor}") for path, minor in reads]
 
 
 def record(client, consumers, projects):

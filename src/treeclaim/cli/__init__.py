@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `treeclaim …`.
-
-`cloud` calls an endpoint, `service` maintains a service; `serve` runs the server.
-"""
+"""The command line, `treeclaim …`, and its plugin, `openstack treeclaim …`."""

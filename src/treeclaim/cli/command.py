@@ -185,12 +185,7 @@ def _print_notes(result: Result, formatter: str) -> None:
 
 
 class Cell(FormattableColumn[Any]):
-    """A JSON value with a text form.
-
-    Args:
-        value: The value.
-        format_lines: Returns the lines of its text form.
-    """
+    """A JSON value; `format_lines` returns the lines of its text."""
 
     def __init__(self, value: Any, format_lines: Callable[[Any], Iterable[str]]) -> None:
         super().__init__(value)
@@ -216,12 +211,7 @@ class Cell(FormattableColumn[Any]):
 
 
 def make_safe_cell(formatter: str, value: Any) -> Any:
-    """Return a value that is harmless on a terminal, and in a shell that evaluates it.
-
-    Args:
-        formatter: The value of `-f`; JSON and YAML escape by themselves.
-        value: A value of a row.
-    """
+    """Return a value of a row that is harmless on a terminal, and in a shell that evaluates it."""
     if formatter in _ESCAPING:
         return value
     if formatter == TABLE:

@@ -37,12 +37,7 @@ def open_client(options: argparse.Namespace) -> Iterator[Client]:
 
 @contextmanager
 def open_service_client(end: str, options: argparse.Namespace) -> Iterator[Client]:
-    """Open a client of one of two services.
-
-    Args:
-        end: Prefix of the options, and part of the variable `TREECLAIM_END_TOKEN`.
-        options: With `END_token`, and `END_url` or a cloud of clouds.yaml, `END_cloud`.
-    """
+    """Open a client of one of two services; `end` is the prefix of its options `END_url`, `END_cloud` and `END_token`."""
     token, cloud = getattr(options, f"{end}_token"), getattr(options, f"{end}_cloud", None)
     if token and cloud:
         raise CommandError(

@@ -42,12 +42,7 @@ _FINISHED = frozenset(
 
 
 class Nova:
-    """The compute API of a cloud. Methods raise CommandError for a missing or invalid answer.
-
-    Args:
-        session: A session of keystoneauth1.
-        region: A region of openstacksdk.
-    """
+    """The compute API of a region of openstacksdk. Methods raise CommandError for a missing or invalid answer."""
 
     def __init__(self, session: Any, region: Any) -> None:
         self._adapter: Adapter = make_region_adapter(region, session, _SERVICE_TYPE)

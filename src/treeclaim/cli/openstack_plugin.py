@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin of the `openstack` command (entry point `openstack.cli.extension`): `openstack treeclaim …`.
-
-It is imported whenever that command starts, so it imports nothing heavy itself.
-"""
+"""The plugin of the `openstack` command, which imports it at every start (entry point `openstack.cli.extension`)."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -11,8 +8,7 @@ if TYPE_CHECKING:
     from treeclaim.client import Client
 
 API_NAME = "treeclaim"
-"""Name of the plugin: the client manager has the client under this name, and the entry points of the
-commands are in the group `openstack.treeclaim.v1`."""
+"""Name of the plugin, of the client manager's attribute, and in the entry point group `openstack.treeclaim.v1`."""
 
 API_VERSION_OPTION = "os_treeclaim_api_version"
 API_VERSIONS = ("1",)
@@ -20,7 +16,7 @@ DEFAULT_API_VERSION = "1"
 
 
 def make_client(instance: Any) -> "Client":
-    """Return a client of the cloud's placement endpoint, with the login of the command."""
+    """Return a client of the cloud's placement endpoint, with the login of `openstack`."""
     from treeclaim.cli.connection import make_region_adapter  # noqa: PLC0415
     from treeclaim.client import Client  # noqa: PLC0415
 
@@ -29,5 +25,5 @@ def make_client(instance: Any) -> "Client":
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Return the parser of the whole command without further options."""
+    """Return the parser of `openstack` unchanged."""
     return parser

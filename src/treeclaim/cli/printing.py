@@ -27,7 +27,7 @@ _BAR = 30
 Line = Text
 """One or several lines, made by `make_line` and `join_lines`."""
 
-Part = str | tuple[str, str]
+StyledText = str | tuple[str, str]
 """A part of a line: its text, or text and style."""
 
 
@@ -56,7 +56,7 @@ def make_printer() -> Printer:
     )
 
 
-def make_line(*parts: Part, style: str = "") -> Line:
+def make_line(*parts: StyledText, style: str = "") -> Line:
     """Return a line of parts, each with an optional style."""
     pairs = ((part, "") if isinstance(part, str) else part for part in parts)
     return Text.assemble(*((one_line(text), shade) for text, shade in pairs), style=style)

@@ -98,12 +98,7 @@ def _parse_parameters(text: str) -> Sequence[tuple[str, str]]:
 
 
 def build_flavor_query(flavor: Flavor, source: str) -> CandidateQuery:
-    """Return the query that Nova sends for a flavor; warn of extra specs outside the query.
-
-    Args:
-        flavor: The flavor.
-        source: Place of the flavor for messages.
-    """
+    """Return the query that Nova sends for a flavor at a place; warn of extra specs outside the query."""
     with convert_failures(source):
         translation = translate_flavor(flavor)
     if translation.omitted_specs:

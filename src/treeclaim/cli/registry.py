@@ -17,13 +17,7 @@ _ENDPOINT_OPTIONS = ("--endpoint", "--os-cloud", "--token")
 
 
 class CommandEntry(NamedTuple):
-    """A command.
-
-    Attributes:
-        target: `module:class`, below `treeclaim.cli`.
-        help: A line of help.
-        alias: A short name, or None.
-    """
+    """A command: `module:class` below `treeclaim.cli`, a line of help, and a short name or None."""
 
     target: str
     help: str

@@ -75,12 +75,7 @@ class Client:
 
     @cached_property
     def extension(self) -> int | None:
-        """The version 1.N of the extension in use; None if the server has none.
-
-        Raises:
-            UnsupportedFeatureError: if the server is older than placement 1.39.
-            ClientError: if the endpoint is not a Placement API.
-        """
+        """The version 1.N of the extension in use; None if the server has none."""
         response = self.send("GET", "/", {})
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             raise parse_error_response("GET /", response)
@@ -103,12 +98,9 @@ class Client:
             )
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any = None) -> Any:
-        """Send a request; return the response of the session, of any status.
+        """Send a request, and repeat it, if possible, while the service is busy or restarting.
 
-        A repeatable request is repeated while the service is busy or restarting.
-
-        Raises:
-            ClientError: without a response, or for a busy service.
+        Return the response of the session, of any status. Raise ClientError without a response.
         """
         headers = {"Accept": "application/json", **headers}
 
@@ -136,7 +128,7 @@ class Client:
 
         Args:
             method: The HTTP method.
-            path: With the query string. Paths of the extension require it of the server.
+            path: Path and query string. Paths of the extension require it of the server.
             json: The body, or None.
             extended: True to use the extension, if available, for a path outside it.
             minor: The microversion 1.N.
@@ -316,11 +308,7 @@ class Client:
         self._patience.repeat(attempt)
 
     def release(self, consumer_uuid: str) -> bool:
-        """Release all allocations of a consumer; return whether it had any.
-
-        Raises:
-            ClientError: if the server rejects the release, or stays unavailable.
-        """
+        """Release all allocations of a consumer; return whether it had any."""
 
         def attempt() -> bool:
             try:

@@ -11,7 +11,7 @@ from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.client import Client, amounts_by_provider
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.session import Progress, run_parallel
-from treeclaim.client.states import State, make_state
+from treeclaim.client.states import ProviderState, make_state
 from treeclaim.model.parts import CONDITIONS, PARTS
 
 Amounts = Mapping[str, Mapping[str, int]]
@@ -31,7 +31,6 @@ class ConsumerContents:
     """A consumer with its allocations.
 
     Attributes:
-        uuid: UUID of the consumer.
         held: Allocated amounts by provider and class.
         project, user, kind: Ids and the consumer type; None without allocations.
         hold: Terms of a hold, in the form of a claim; None for other consumers.
@@ -75,9 +74,7 @@ class Contents:
 
     Attributes:
         is_extended: Whether the endpoint has the extension; without it, the last four are empty.
-        providers: Providers by uuid.
         consumers: Consumers with allocations, and fully drawn holds, by uuid.
-        traits, classes: All names.
         aggregates: Names by aggregate uuid.
         conditions: Conditions by provider uuid and key.
         mixes: Requests of mixes by name.
@@ -87,7 +84,7 @@ class Contents:
     is_extended: bool
     traits: frozenset[str]
     classes: frozenset[str]
-    providers: dict[str, State] = field(default_factory=dict)
+    providers: dict[str, ProviderState] = field(default_factory=dict)
     consumers: dict[str, ConsumerContents] = field(default_factory=dict)
     aggregates: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[tuple[str, str], Any] = field(default_factory=dict)
@@ -96,12 +93,7 @@ class Contents:
 
 
 def read_contents(client: Client, progress: Progress, *, title: str) -> Contents:
-    """Read the contents of an endpoint; `title` precedes the names of stages.
-
-    Raises:
-        UnsupportedFeatureError: if the endpoint is older than placement 1.39.
-        ClientError: if a call fails.
-    """
+    """Read the contents of an endpoint; `title` precedes the names of stages."""
     is_extended = client.extension is not None
     traits = frozenset(client.get("/traits")["traits"])
     classes = frozenset(row["name"] for row in client.get("/resource_classes")["resource_classes"])
@@ -120,7 +112,7 @@ def read_contents(client: Client, progress: Progress, *, title: str) -> Contents
 def _read_singly(client: Client, contents: Contents, progress: Progress) -> None:
     parts = [part for part in PARTS if not part.is_extension]
 
-    def read_provider(row: Mapping[str, Any]) -> tuple[State, Iterable[str]]:
+    def read_provider(row: Mapping[str, Any]) -> tuple[ProviderState, Iterable[str]]:
         uuid = row["uuid"]
         documents = {part.name: client.get(part.path(uuid))[part.name] for part in parts}
         path = f"/resource_providers/{uuid}/allocations"

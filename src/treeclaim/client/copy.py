@@ -32,14 +32,7 @@ _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
 @dataclass(slots=True)
 class CopyOutcome:
-    """The result of a copy.
-
-    Attributes:
-        providers, consumers: Numbers of written providers and consumers.
-        unchanged: Number of providers and consumers that were equal already.
-        refused: Texts of rejected writes.
-        differences: Texts of remaining differences.
-    """
+    """Numbers of written and of equal objects, and texts of rejected writes and of remaining differences."""
 
     providers: int = 0
     consumers: int = 0
@@ -51,11 +44,8 @@ class CopyOutcome:
 def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
     """Copy the contents of a source to a target, then compare the two.
 
-    It may be interrupted and repeated. It deletes nothing at the target.
-
-    Raises:
-        UnsupportedFeatureError: if the target lacks the extension.
-        ClientError: if an endpoint fails, or the target lacks standard names in use.
+    It may be interrupted and repeated. It deletes nothing at the target, which must have the extension and all
+    standard names in use.
     """
     target.require_extension("the target of a copy")
     contents = read_contents(source, progress, title="source")

@@ -59,11 +59,7 @@ class UnsupportedFeatureError(ClientError):
 
 
 class ConsumerExistsError(ClientError):
-    """A consumer has allocations already; nothing was sent.
-
-    Attributes:
-        present: The document of its allocations.
-    """
+    """A consumer already has allocations, the document `present`; nothing was sent."""
 
     def __init__(self, consumer: str, present: Mapping[str, Any]) -> None:
         owner = f"project {present.get('project_id')}, user {present.get('user_id')}"

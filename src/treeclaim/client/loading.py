@@ -23,7 +23,7 @@ from treeclaim.client.provider_batches import (
     write_trees,
 )
 from treeclaim.client.session import Progress, ignore_progress, run_parallel
-from treeclaim.client.states import State, make_state, read_rows
+from treeclaim.client.states import ProviderState, make_state, read_rows
 from treeclaim.client.topology.document import DocumentFault
 from treeclaim.client.topology.file import Topology, TopologyError
 from treeclaim.client.topology.planned import PlannedProvider, rename_consumed
@@ -62,8 +62,6 @@ def make_plan(
 
     Raises:
         TopologyError: with all faults of the file, also of its references to the endpoint.
-        UnsupportedFeatureError: if the endpoint has no extension.
-        ClientError: if a call fails.
     """
     try:
         planner = _Planner(client, topology, prune=prune)
@@ -106,12 +104,7 @@ def _find_unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, 
 
 
 class _Planner:
-    """Compares a file with an endpoint.
-
-    Attributes:
-        problems: Faults of the file, also of its references to the endpoint.
-        parents: Final uuids of the parents of all providers.
-    """
+    """Compares a file with an endpoint, and collects all faults."""
 
     def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
         self.problems = list(topology.problems)
@@ -210,7 +203,7 @@ class _Planner:
         )
         uuid = self._uuids[planned.name]
         before = make_state(rows[uuid], planned.parts) if uuid in rows else None
-        new_state = State(uuid, planned.name, self.parents[uuid], values=values)
+        new_state = ProviderState(uuid, planned.name, self.parents[uuid], values=values)
         change = PlannedChange(before, new_state, self._prune, planned.line)
         for name, fields in INVENTORIES.or_empty(change.after.values).items():
             if "total" not in fields:
@@ -248,14 +241,7 @@ class _Planner:
 
 @dataclass(slots=True)
 class LoadOutcome:
-    """The result of a load.
-
-    Attributes:
-        plan: The applied plan.
-        done: Changes of the providers that now match the file.
-        refusals: Reasons of rejected changes by provider uuid.
-        is_interrupted: Whether the load was interrupted.
-    """
+    """The result of a plan: changes of providers that now match the file, and reasons of refusals by provider uuid."""
 
     plan: LoadPlan
     done: list[PlannedChange] = field(default_factory=list)
@@ -281,7 +267,6 @@ def apply_topology(client: Client, topology: Topology, *, prune: bool = False) -
 
     Raises:
         TopologyError: before anything is written, with all faults.
-        ClientError: if the endpoint fails.
     """
     return apply_plan(client, make_plan(client, topology, prune=prune))
 

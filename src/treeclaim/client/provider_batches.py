@@ -15,7 +15,7 @@ from treeclaim.client.errors import ClientError
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.session import BATCH, split_batches
 from treeclaim.client.states import (
-    State,
+    ProviderState,
     format_changes,
     format_value,
     make_state,
@@ -61,13 +61,13 @@ class PlannedChange:
         line: Line in a file; 0 without a file.
     """
 
-    before: State | None
-    wanted: State | None
+    before: ProviderState | None
+    wanted: ProviderState | None
     prune: bool = True
     line: int = 0
 
     @cached_property
-    def after(self) -> State:
+    def after(self) -> ProviderState:
         """The state after the change; the present state for a deletion."""
         if self.wanted is None:
             assert self.before is not None  # noqa: S101 - a deletion has a present state
@@ -95,7 +95,7 @@ class PlannedChange:
     def differing(self) -> list[str]:
         """Names of the attributes and parts that the change alters."""
         after = self.after
-        before = self.before or State(after.uuid, "", None)
+        before = self.before or ProviderState(after.uuid, "", None)
         attributes = ("name", "parent")
         return [
             *(name for name in attributes if getattr(before, name) != getattr(after, name)),
@@ -160,10 +160,8 @@ class TreePlace(NamedTuple):
 def order_trees(parents: Mapping[str, str | None]) -> dict[str, TreePlace]:
     """Return the places of providers, parents before children; omit providers in or below a cycle.
 
-    The time is linear; walking up from each provider takes a day for a chain of 200,000.
-
-    Args:
-        parents: The parent of each provider; a provider whose parent has no entry counts as a root.
+    A provider whose parent has no entry is a root. The time is linear; walking up from each provider would take a
+    day for a chain of 200,000.
     """
     children: defaultdict[str | None, list[str]] = defaultdict(list)
     for name, parent in parents.items():
@@ -183,12 +181,7 @@ Tree = Sequence[PlannedChange]
 def group_by_tree(
     changes: Sequence[PlannedChange], parents: Mapping[str, str | None]
 ) -> list[list[PlannedChange]]:
-    """Group changes without deletions by tree: trees in the order of the changes, parents before children.
-
-    Args:
-        changes: The changes.
-        parents: Final uuids of the parents of all providers.
-    """
+    """Group changes other than deletions by tree, parents before children; `parents` are final."""
     places = order_trees(parents)
 
     def place(change: PlannedChange) -> TreePlace:
@@ -207,21 +200,14 @@ def write_trees(
     dry_run: bool = False,
     note: Callable[[Sequence[PlannedChange]], None] = lambda _: None,
 ) -> dict[str, str]:
-    """Create and change providers; write a tree of at most `BATCH` changes as a whole.
+    """Create and change the providers of trees, parents before children; call `note` with written changes.
 
-    A rejected tree does not stop the others. After a concurrent change by another client, a tree is planned again.
-
-    Args:
-        client: The endpoint.
-        trees: Changes of each tree, parents before children.
-        dry_run: True to only check the changes; a tree of more than `BATCH` changes is not checked.
-        note: Called with written changes.
+    A tree of at most `BATCH` changes is written as a whole. A rejected tree does not stop the others. After a
+    concurrent change by another client, a tree is planned again. A dry run checks the changes, except those of larger
+    trees, and writes nothing.
 
     Returns:
         The reasons of refusals, by the uuids of all changed providers of rejected trees.
-
-    Raises:
-        ClientError: if the endpoint fails, or the caller may not write.
     """
     refusals: dict[str, str] = {}
     write = partial(_write, client, refusals, note, dry_run=dry_run)

@@ -14,11 +14,7 @@ from treeclaim.model.query.parameters import split_name
 
 @dataclass(frozen=True, slots=True)
 class CandidateQuery:
-    """Parameters of GET /allocation_candidates.
-
-    Attributes:
-        parameters: Names and values in order; a name may be repeated.
-    """
+    """Names and values of the parameters of GET /allocation_candidates, in order; names may be repeated."""
 
     parameters: tuple[tuple[str, str], ...]
 
@@ -62,9 +58,5 @@ def serialize_request(request: Request) -> list[str] | None:
 
 
 def query_of(flavor: Flavor) -> CandidateQuery:
-    """Return the query for candidates of a flavor (contract page 97, section 4).
-
-    Raises:
-        FlavorError: if a key of a known form is invalid.
-    """
+    """Return the query of a flavor (contract page 97, section 4); raise FlavorError for an invalid key."""
     return CandidateQuery(make_query_parameters(flavor))

@@ -41,6 +41,11 @@ class Patience:
     """Rules for repeated calls while a service is busy or restarting.
 
     A call is not repeated if the service has never answered: it may not exist.
+
+    Args:
+        seconds: Time from the start of a call to its last attempt; 0 to repeat nothing.
+        tell: Called with a message before the first repetition of a call.
+        sleep: Waits for seconds.
     """
 
     def __init__(
@@ -49,24 +54,13 @@ class Patience:
         tell: Callable[[str], None] = lambda _: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Set the limits.
-
-        Args:
-            seconds: Time from the start of a call to its last attempt; 0 to repeat nothing.
-            tell: Called with a message before the first repetition of a call.
-            sleep: Waits for seconds.
-        """
         self._seconds = seconds
         self._tell = tell
         self._sleep = sleep
         self._has_answered = False
 
     def repeat(self, attempt: Callable[[], Result]) -> Result:
-        """Make an idempotent attempt until its outcome is known and no concurrent write conflicts with it.
-
-        Raises:
-            ClientError: if the attempt fails for another reason, or the service stays unavailable.
-        """
+        """Make an idempotent attempt until its outcome is known and no concurrent write conflicts with it."""
         deadline = time.monotonic() + self._seconds
         pause, conflicts, is_reported = _LEAST, 0, False
         while True:

@@ -22,11 +22,10 @@ UUIDS_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ProviderState:
     """The present or the wanted state of a provider.
 
     Attributes:
-        uuid, name: UUID and name of the provider.
         parent: Uuid of the parent; None for a root.
         generation: The generation at the time of reading.
         values: Values of parts by name.
@@ -49,9 +48,9 @@ def omit_empty_consumes(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "consumes" or value}
 
 
-def make_state(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
+def make_state(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> ProviderState:
     """Convert a row of a list of providers, with the parts that it includes."""
-    return State(
+    return ProviderState(
         row["uuid"],
         row["name"],
         row.get("parent_provider_uuid"),
@@ -67,16 +66,9 @@ def read_rows(
     *,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[str, dict[str, Any]]:
-    """Read providers in batches; each row is consistent.
+    """Read the existing providers in batches; return their rows of GET /treeclaim/providers by uuid.
 
-    Args:
-        client: The endpoint.
-        uuids: UUIDs of the providers; missing providers are skipped.
-        include: Parts of GET /treeclaim/providers.
-        progress: Called with the numbers of read and of all providers.
-
-    Returns:
-        Rows of GET /treeclaim/providers by uuid.
+    Each row is consistent. `progress` is called with the numbers of read and of all providers.
     """
     client.require_extension("reading many providers at once")
 
@@ -100,14 +92,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def merge_part(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> Any:
-    """Return the value of a part after a load.
-
-    Args:
-        part: The part.
-        before: The present value.
-        loaded: The value in the file; an empty value empties the part.
-        prune: Whether to remove entries that the file does not list.
-    """
+    """Return the value of a part after a load; an empty loaded value empties it, `prune` removes omitted entries."""
     if part is INVENTORIES:
         loaded = {
             name: _merge_inventory(before.get(name, {}), new) for name, new in loaded.items()

@@ -49,8 +49,6 @@ def watch(
 
     Raises:
         CursorExpiredError: if the cursor is too old; list again.
-        UnsupportedFeatureError: if the server lacks the extension.
-        ClientError: if the server rejects the request.
     """
     client.require_extension("watching")
     trees = {"in_tree": f"in:{','.join(in_tree)}"} if in_tree else {}
@@ -78,10 +76,6 @@ def follow(
 
     Yields:
         One updated dictionary of entries of GET /treeclaim/providers by uuid.
-
-    Raises:
-        UnsupportedFeatureError: if the server lacks the extension.
-        ClientError: if the server rejects a request.
     """
     client.require_extension("watching")
     filters = {"include": ",".join(include)} if include else {}

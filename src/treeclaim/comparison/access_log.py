@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from treeclaim.comparison.comparison import Read
+from treeclaim.comparison.comparison import ReadRequest
 
 MOST_REQUESTS = 100_000
 """Most distinct requests of a comparison: about 50 MB."""
@@ -33,14 +33,9 @@ _VERSION = re.compile(r"1\.\d+")
 
 @dataclass(slots=True)
 class LoggedRequests:
-    """Contents of a log.
+    """Counts of the distinct reads of a log, and of its skipped lines by reason."""
 
-    Attributes:
-        reads: Counts of distinct reads.
-        skipped: Counts of lines without a comparable read, by reason.
-    """
-
-    reads: Counter[Read] = field(default_factory=Counter)
+    reads: Counter[ReadRequest] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -67,5 +62,5 @@ def parse_log(lines: Iterable[str]) -> LoggedRequests:
         else:
             version = match.groupdict().get("version") or ""
             is_version = _VERSION.fullmatch(version)
-            log.reads[Read(target["path"], version if is_version else None)] += 1
+            log.reads[ReadRequest(target["path"], version if is_version else None)] += 1
     return log

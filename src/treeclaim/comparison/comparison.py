@@ -22,13 +22,8 @@ _LONGEST_DETAIL = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A GET.
-
-    Attributes:
-        path: Path and query string.
-        version: The microversion, such as 1.39; None for a read of a log without microversions.
-    """
+class ReadRequest:
+    """A GET of a path with its query string, at a microversion such as 1.39; None if a log has no microversions."""
 
     path: str
     version: str | None = None
@@ -51,14 +46,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Response:
-    """A response of an endpoint.
-
-    Attributes:
-        status: HTTP status.
-        headers: Headers by lower-case name.
-        text: The body.
-        document: The JSON body, or None.
-    """
+    """A response: headers have lower-case names; `document` is the JSON body, or None."""
 
     status: int
     headers: dict[str, str]
@@ -112,7 +100,7 @@ def _sort_lists(value: Any) -> Any:
 class ResponsePair:
     """A read and both responses to it."""
 
-    read: Read
+    read: ReadRequest
     ours: Response
     theirs: Response
 

@@ -12,7 +12,7 @@ from treeclaim.client import Client
 from treeclaim.client.session import encode_query, run_parallel
 from treeclaim.comparison.comparison import (
     PRESENT,
-    Read,
+    ReadRequest,
     Response,
     ResponsePair,
     describe_differences,
@@ -75,17 +75,13 @@ class ServiceComparison:
 def compare_services(
     old: Client,
     new: Client,
-    reads: Sequence[Read],
+    reads: Sequence[ReadRequest],
     progress: Callable[[str, int, int], None],
 ) -> ServiceComparison:
-    """Send reads to two services; repeat a read with different responses once, as clients may write.
-
-    Raises:
-        ClientError: if a service does not answer.
-    """
+    """Send reads to two services; repeat a read with different responses once, as clients may write."""
     outcome, lock = ServiceComparison(), Lock()
 
-    def compare(read: Read) -> None:
+    def compare(read: ReadRequest) -> None:
         for is_settled in (True, False):
             exchange = ResponsePair(read, ours=_send_read(new, read), theirs=_send_read(old, read))
             if not describe_differences(exchange):
@@ -102,7 +98,7 @@ def compare_services(
     return outcome
 
 
-def _send_read(client: Client, read: Read) -> Response:
+def _send_read(client: Client, read: ReadRequest) -> Response:
     version = {"OpenStack-API-Version": f"placement {read.version}"}
     answer = client.send("GET", read.path, version)
     headers = {name.lower(): value for name, value in answer.headers.items()}
@@ -123,21 +119,17 @@ def _mask_generations(members: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def generate_reads(client: Client, version: str) -> Iterator[Read]:
-    """Yield reads of all objects of a service, and queries for candidates of its inventories.
-
-    Raises:
-        ClientError: if the service does not answer.
-    """
+def generate_reads(client: Client, version: str) -> Iterator[ReadRequest]:
+    """Yield reads of all objects of a service, and queries for candidates of its inventories."""
     for path in ("/", "/resource_providers", "/resource_classes", "/traits"):
-        yield Read(path, version)
+        yield ReadRequest(path, version)
     consumers: set[str] = set()
     queries: dict[str, None] = {}
     for number, provider in enumerate(client.providers()):
         path = f"/resource_providers/{provider['uuid']}"
         parts = ("inventories", "usages", "traits", "aggregates", "allocations")
         for part in ("", *(f"/{part}" for part in parts)):
-            yield Read(path + part, version)
+            yield ReadRequest(path + part, version)
         consumers |= client.get(f"{path}/allocations")["allocations"].keys()
         if number < _CANDIDATES:
             amounts = {
@@ -147,8 +139,8 @@ def generate_reads(client: Client, version: str) -> Iterator[Read]:
             words = [f"{name}:{least}" for name, least in sorted(amounts.items())]
             for value in [*words, ",".join(words)] if words else []:
                 queries[encode_query({"resources": value}, safe=":,")] = None
-            yield Read(f"/resource_providers?in_tree={provider['uuid']}", version)
+            yield ReadRequest(f"/resource_providers?in_tree={provider['uuid']}", version)
     for consumer in sorted(consumers)[:_MOST_CONSUMERS]:
-        yield Read(f"/allocations/{consumer}", version)
+        yield ReadRequest(f"/allocations/{consumer}", version)
     for query in queries:
-        yield Read(f"/allocation_candidates?{query}", version)
+        yield ReadRequest(f"/allocation_candidates?{query}", version)

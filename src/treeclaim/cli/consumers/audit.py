@@ -84,12 +84,7 @@ class Audit(CloudLister):
         )
 
     def _living(self, options: argparse.Namespace) -> dict[str, list[str]]:
-        """Return the uuids of live consumers by type.
-
-        Raises:
-            CommandError: if they cannot be read, or a type has none. An empty list is nearly always a
-                mistake, and would make every consumer an orphan.
-        """
+        """Return the uuids of live consumers by type."""
         source = options.living_from
         if source == NOVA:
             nova = self.nova(options, "--living-from nova")
@@ -98,6 +93,7 @@ class Audit(CloudLister):
             living = _read_living_file(Path(source))
         empty = sorted(name for name, uuids in living.items() if not uuids)
         if empty or not living:
+            # An empty list is nearly always a mistake.
             kind = f" of type {', '.join(empty)}" if empty else ""
             raise CommandError(
                 f"{source}: it lists no live consumer{kind}, so all of them would be orphans; leave out "

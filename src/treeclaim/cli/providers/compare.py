@@ -20,7 +20,7 @@ from treeclaim.cli.output import (
 )
 from treeclaim.cli.printing import show_progress
 from treeclaim.comparison.access_log import parse_log
-from treeclaim.comparison.comparison import Read
+from treeclaim.comparison.comparison import ReadRequest
 from treeclaim.comparison.services import ServiceComparison, compare_services, generate_reads
 from treeclaim.model.microversions import MAXIMUM
 
@@ -70,7 +70,7 @@ class CompareServices(DeclaredCommand):
         return 1 if outcome.different else 0
 
 
-def _read_log(options: argparse.Namespace) -> Iterator[Read]:
+def _read_log(options: argparse.Namespace) -> Iterator[ReadRequest]:
     """Yield each distinct read of the log."""
     path = options.requests
     with convert_failures(path):

@@ -20,7 +20,7 @@ from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import LoadPlan, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
-from treeclaim.client.states import State, make_state, omit_empty_consumes
+from treeclaim.client.states import ProviderState, make_state, omit_empty_consumes
 from treeclaim.client.topology.document import DocumentFault
 from treeclaim.client.topology.file import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.planned import escape_braces
@@ -108,7 +108,7 @@ def _write(client: Client, plan: LoadPlan, generation: int) -> bool:
     return True
 
 
-def _read(client: Client, uuid: str) -> State:
+def _read(client: Client, uuid: str) -> ProviderState:
     for row in client.provider_states([part.name for part in PARTS], uuid=uuid):
         return make_state(row, PARTS)
     raise CommandError(f"provider {uuid} is gone")
@@ -122,7 +122,7 @@ def _parse(text: str, uuid: str) -> Topology:
     return topology
 
 
-def _serialize(state: State) -> str:
+def _serialize(state: ProviderState) -> str:
     inventories = INVENTORIES.or_empty(state.values)
     entry = {
         "name": escape_braces(state.name),

@@ -10,7 +10,7 @@ from treeclaim.cli.command import Cell, CloudAction, CloudShow, Result
 from treeclaim.cli.names import find_provider, read_provider_names
 from treeclaim.cli.output import CommandError, print_json, print_lines
 from treeclaim.cli.printing import format_amounts
-from treeclaim.cli.providers.contents import format_inventories, format_part, read_documents
+from treeclaim.cli.providers.documents import format_inventories, format_part, read_documents
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.watching import watch

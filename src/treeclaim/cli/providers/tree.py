@@ -12,7 +12,7 @@ from rich.tree import Tree
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.names import find_provider
 from treeclaim.cli.printing import Line, draw_bar, join_lines, make_line, show_waiting
-from treeclaim.cli.providers.contents import (
+from treeclaim.cli.providers.documents import (
     Document,
     add_holds,
     compute_load,

@@ -19,24 +19,17 @@ from treeclaim.model.parts import AGGREGATES, INVENTORIES
 _WITHOUT = re.compile(r"Without (resources[^=]*)=(\S+) ")
 
 
-Limits = Mapping[str, Any]
+Inventories = Mapping[str, Any]
 """Inventories of a provider in GET /treeclaim/providers."""
 
 
 def render_explanation(
     answer: Mapping[str, Any],
     query: CandidateQuery,
-    limits: Mapping[str, Limits],
+    limits: Mapping[str, Inventories],
     names: AggregateNames,
 ) -> RenderableType:
-    """Render the document of contract page 97, section 3.
-
-    Args:
-        answer: The document.
-        query: The explained query.
-        limits: Inventories of its providers by uuid; may be incomplete.
-        names: Names of aggregates.
-    """
+    """Render the explanation of a query (contract page 97, section 3); `limits` may lack deleted providers."""
     if not answer["trees"]["considered"]:
         return make_line(
             "There are no providers; 'treeclaim load' creates providers.", style="red"
@@ -124,7 +117,7 @@ def _format_detail(detail: Mapping[str, Any], names: AggregateNames) -> str:
 
 def _make_nearest_trees(
     trees: Sequence[Mapping[str, Any]],
-    limits: Mapping[str, Limits],
+    limits: Mapping[str, Inventories],
     names: AggregateNames,
 ) -> Tree:
     """Return the nearest trees, each with its blocking reasons and providers."""
@@ -145,7 +138,7 @@ def _make_nearest_trees(
 def _format_provider(
     provider: Mapping[str, Any],
     blocked: Mapping[str, Any],
-    limits: Mapping[str, Limits],
+    limits: Mapping[str, Inventories],
     names: AggregateNames,
 ) -> Iterator[str]:
     """Yield the free amount of a provider, and its limits or missing attributes."""
@@ -167,7 +160,7 @@ def _format_provider(
         yield "  " + ", ".join(map(" ".join, format_inventory(inventory)))
 
 
-def read_limits(client: Client, answer: Mapping[str, Any]) -> dict[str, Limits]:
+def read_limits(client: Client, answer: Mapping[str, Any]) -> dict[str, Inventories]:
     """Read the inventories of all blocking providers in an explanation, by uuid."""
     uuids = {
         provider["uuid"]

@@ -12,11 +12,7 @@ _HEAD = "a082b8bb98d0"
 
 
 class _ServiceCommand(DeclaredCommand):
-    """A command that imports its function when it runs.
-
-    Attributes:
-        function: `module:function` in this package: takes the options, returns the exit status or None for 0.
-    """
+    """A command that imports its function, `module:function` in this package, when it runs."""
 
     function: ClassVar[str]
     arguments = CONFIG_OPTIONS

@@ -117,11 +117,7 @@ def _list_keystone_options(plugin: str | None) -> OptionGroups:
 
 
 def _register_keystone_options(options: cfg.ConfigOpts) -> OptionGroups:
-    """Register and return the options of keystonemiddleware and of its authentication plugin.
-
-    Raises:
-        CommandError: if the plugin does not exist, or an option has an invalid value.
-    """
+    """Register, validate and return the options of keystonemiddleware and of its authentication plugin."""
     _register(options, _list_keystone_options(None))
     with convert_failures(f"[{_KEYSTONE}]/auth_type", (NoMatchingPlugin,)):
         groups = _list_keystone_options(options[_KEYSTONE].auth_type)

@@ -81,6 +81,15 @@ def open_store(options: argparse.Namespace) -> Iterator[tuple[Store, config.Conf
         store.close()
 
 
+@contextmanager
+def _open_ready_store(options: argparse.Namespace) -> Iterator[tuple[Store, config.Configuration]]:
+    """Open a store whose server and schema the service can use."""
+    with open_store(options) as (store, configuration):
+        require_usable_server(store.engine, configuration.database)
+        schema.require_ready(store.engine)
+        yield store, configuration
+
+
 def load_configuration(options: argparse.Namespace) -> config.Configuration:
     """Load the configuration files of a command's options."""
     try:
@@ -131,18 +140,14 @@ def stamp(options: argparse.Namespace) -> None:
 
 def prune(options: argparse.Namespace) -> None:
     """Delete rows that the change feed no longer needs."""
-    with open_store(options) as (store, configuration):
-        require_usable_server(store.engine, configuration.database)
-        schema.require_ready(store.engine)
+    with _open_ready_store(options) as (store, _):
         deleted = store.housekeeper.prune(timedelta(hours=options.keep_hours))
         print_lines(f"{deleted} rows of the change feed deleted")
 
 
 def reset_feed(options: argparse.Namespace) -> None:
     """Make every worker and every watcher load everything again."""
-    with open_store(options) as (store, configuration):
-        require_usable_server(store.engine, configuration.database)
-        schema.require_ready(store.engine)
+    with _open_ready_store(options) as (store, _):
         engine = get_system(store.engine).for_writing(store.engine)
         with connected(engine) as connection, connection.begin():
             reset(connection)

@@ -58,13 +58,7 @@ _LOG_FILES = ("log_config_append", "log_dir", "log_file")
 
 @dataclass(frozen=True, slots=True)
 class ConfigFinding:
-    """A finding for operators.
-
-    Attributes:
-        is_error: Whether it prevents the service from running.
-        where: File and line, environment variable, or option.
-        text: The finding.
-    """
+    """An error, with which the service cannot run, or a warning; `where` is a line, a variable, or an option."""
 
     is_error: bool
     where: str
@@ -80,13 +74,7 @@ SettingLine = tuple[str, str, str | None]
 
 
 class OptionPlaces:
-    """The places of options: lines of files, or variables of the environment, which take precedence.
-
-    It reads the files that a service with the same command line reads, if they exist.
-
-    Attributes:
-        lines: All sections and settings of the readable files.
-    """
+    """The places of options: variables of the environment, or lines of the files that the service reads."""
 
     def __init__(self, config_files: Sequence[str], config_dirs: Iterable[str]) -> None:
         files = list(config_files)

@@ -26,12 +26,7 @@ _MERGE = f"{_TAG}merge"
 
 @dataclass(frozen=True, slots=True, order=True)
 class DocumentFault:
-    """A fault in a document.
-
-    Attributes:
-        line: Counted from 1; 0 for a fault of the whole document.
-        text: The fault, and its correction if there is only one.
-    """
+    """A fault in a line, counted from 1, or in the whole document: line 0."""
 
     line: int
     text: str

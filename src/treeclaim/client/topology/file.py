@@ -21,12 +21,9 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The contents of a file.
+    """The contents of a file: its faults, and its providers, each before its nested children.
 
-    Attributes:
-        source: Name of the file.
-        problems: Faults; a topology with faults is never written.
-        providers: Providers, parents before the children that are nested in them.
+    A topology with faults is never written.
     """
 
     source: str
@@ -35,12 +32,7 @@ class Topology:
 
 
 class TopologyError(Exception):
-    """A file is invalid.
-
-    Attributes:
-        problems: All faults, sorted by line.
-        lines: Texts of the faults, each with its place.
-    """
+    """A file is invalid; the faults are sorted by line."""
 
     def __init__(self, source: str, problems: Iterable[DocumentFault]) -> None:
         self.problems = tuple(sorted(set(problems)))

@@ -22,12 +22,7 @@ Profiles = Mapping[str, tuple[int, int, Sequence[int]]]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card that can be partitioned.
-
-    Attributes:
-        compute, memory: Numbers of slices.
-        profiles: Allowed partitions.
-    """
+    """A card that can be partitioned: its numbers of compute and memory slices, and its profiles."""
 
     compute: int
     memory: int

@@ -60,10 +60,8 @@ class PlannedProvider:
 
     Attributes:
         name: Unique name; in an entry, with placeholders.
-        entry: Members of the entry with their lines.
         uuid: UUID of the file, or made from the name; empty in an entry without a uuid.
         parent: Name or uuid of the parent; None for a root.
-        values: Values of the parts in the file.
         children: Entries of the children; None if the file omits them.
         count: Number of providers of the entry.
     """

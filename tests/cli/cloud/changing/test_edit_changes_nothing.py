@@ -16,7 +16,7 @@ from treeclaim.cli.providers.edit import _add_notes, _edit_text, _serialize
 from treeclaim.client.copy import copy
 from treeclaim.client.loading import apply_topology, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
-from treeclaim.client.states import State, make_state
+from treeclaim.client.states import ProviderState, make_state
 from treeclaim.client.topology.file import parse_topology
 from treeclaim.model.parts import ATTRIBUTES as PART
 from treeclaim.model.parts import PARTS
@@ -63,7 +63,7 @@ ATTRIBUTES = st.dictionaries(
     max_size=5,
 )
 STATES = st.builds(
-    State,
+    ProviderState,
     uuid=st.uuids().map(str),
     name=NAMES,
     generation=st.just(1),
@@ -80,7 +80,7 @@ STATES = st.builds(
 
 
 @given(STATES, st.lists(NAMES, max_size=3))
-@example(State(str(uuid.UUID(int=1)), "host-{n}", None, 1), [])
+@example(ProviderState(str(uuid.UUID(int=1)), "host-{n}", None, 1), [])
 def test_unchanged_editor_text_makes_no_change(tmp_path_factory, state, notes):
     file = tmp_path_factory.getbasetemp() / "edited.yaml"
     with pytest.MonkeyPatch.context() as patch:
