@@ -31,7 +31,7 @@ class WaitKind(Enum):
     """The resource that a request mainly waits for."""
 
     FREE = "request"
-    """None."""
+    """No resource."""
     READ = "reading"
     """The Forest, or the database to read from."""
     WRITE = "writing"

@@ -197,11 +197,6 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
         )
 
 
-def _label_path(request: falcon.Request) -> str:
-    operation = request.env.get(OPERATION_KEY)
-    return "-" if operation is None else str(operation.path)
-
-
 def _write_reply(
     reply: Reply, operation: Operation, call: Call, response: falcon.Response
 ) -> None:
@@ -244,7 +239,9 @@ def _write_error(
         request_id=read_request_id(request.env),
     )
     if error.status == HTTPStatus.CONFLICT:
-        metrics.CONFLICTS.labels(_label_path(request), error.code).inc()
+        operation = request.env.get(OPERATION_KEY)
+        path = "-" if operation is None else operation.path
+        metrics.CONFLICTS.labels(path, error.code).inc()
     response.status = error.status
     response.data = b"" if request.method == "HEAD" else body
     for name, value in error.headers.items():

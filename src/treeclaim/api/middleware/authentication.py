@@ -232,7 +232,7 @@ class _RequireUser:
 
 
 def _restore_system_scope(environment: "WSGIEnvironment") -> None:
-    """Set the header to the scope of the user's token, which keystonemiddleware overwrites with a service token's."""
+    """Set the header to the scope of the user's token; keystonemiddleware sets it to that of a service's token."""
     tokens = environment.get("keystone.token_auth")
     user = None if tokens is None else tokens.user
     if user is None:

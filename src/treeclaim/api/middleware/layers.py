@@ -50,7 +50,7 @@ _LONGEST_TARGET = 4_096
 """Most characters of path and query in a log line: a client may send 64 KiB."""
 
 _MOST_SERIES = 4_096
-"""Cached series: some fifty operations have up to twenty statuses each."""
+"""Most cached series: some fifty operations have up to twenty statuses each."""
 
 _PIECE = 16 * 1024
 """Bytes of a read; it returns when these, or the last bytes of the body, have arrived."""

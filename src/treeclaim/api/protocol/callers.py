@@ -77,7 +77,7 @@ _GLOBAL_ID = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a
 
 def assign_request_id(environment: dict[str, Any]) -> str:
     """Assign a new id to a request; store the client's id as the global id, for logs only."""
-    # `uuid4` takes four times as long, and reads the kernel's random bits, which yields to other threads.
+    # An id need not be secret: `uuid4` takes four times as long, and reads from the kernel, which yields to other threads.
     digits = f"{random.getrandbits(120):030x}"
     request_id = f"req-{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-{digits[18:]}"
     environment[REQUEST_ID] = request_id

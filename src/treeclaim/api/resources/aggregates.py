@@ -42,8 +42,7 @@ class NamesBody(Body):
     ]
 
 
-def aggregates(version: Version) -> Schema:
-    """Return the schema of PUT /resource_providers/{uuid}/aggregates."""
+def _make_aggregates_schema(version: Version) -> Schema:
     uuids: Schema = {"type": "array", "items": UUID, "uniqueItems": True}
     if not version.has(Feature.AGGREGATE_GENERATION):
         return uuids
@@ -74,7 +73,7 @@ def list_aggregates(call: Call) -> Answer:
     shows=AGGREGATES,
     since=Feature.AGGREGATES,
     media_first=True,
-    body=VersionedSchema(aggregates),
+    body=VersionedSchema(_make_aggregates_schema),
     refusals=(GENERATION_CHANGED,),
 )
 def replace_aggregates(call: Call) -> Answer:

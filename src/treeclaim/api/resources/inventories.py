@@ -17,7 +17,13 @@ from treeclaim.api.protocol.operations import (
     VersionedSchema,
     operation,
 )
-from treeclaim.api.protocol.request.bodies import Body, BodyReader, Positive, ProviderUuid, items
+from treeclaim.api.protocol.request.bodies import (
+    Body,
+    BodyReader,
+    Positive,
+    ProviderUuid,
+    list_length,
+)
 from treeclaim.api.protocol.request.schemas import CLASS_NAME, GENERATION, Schema, Shape, record
 from treeclaim.api.resources.providers.provider_json import (
     make_provider_path,
@@ -78,7 +84,9 @@ class InventoryBody(Body):
     ] = 1.0
     consumes: (
         Annotated[
-            tuple[ConsumesBody, ...], items(0, MOST_CONSUMED), AfterValidator(_check_consumes)
+            tuple[ConsumesBody, ...],
+            list_length(0, MOST_CONSUMED),
+            AfterValidator(_check_consumes),
         ]
         | None
     ) = None
@@ -131,18 +139,16 @@ def _make_optional_members(version: Version) -> dict[str, Schema]:
     return _NUMBERS | {"consumes": _READER.schema["properties"]["consumes"]}
 
 
-def new_inventory_schema(version: Version) -> Schema:
-    """Return the schema of POST /resource_providers/{uuid}/inventories."""
+def _make_new_inventory_schema(version: Version) -> Schema:
     named: dict[str, Schema] = {"resource_class": {"type": "string", "pattern": CLASS_NAME}}
     return record(named | _TOTAL, _make_optional_members(version) | GENERATION)
 
 
-def changed_inventory_schema(version: Version) -> Schema:
-    """Return the schema of PUT /resource_providers/{uuid}/inventories/{resource_class}."""
+def _make_changed_inventory_schema(version: Version) -> Schema:
     return record(GENERATION | _TOTAL, _make_optional_members(version))
 
 
-def all_inventories_schema(version: Version) -> Schema:
+def make_inventories_schema(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories.
 
     Its keys may have any form: the store rejects a malformed name as an unknown class.
@@ -189,19 +195,16 @@ def _make_written_documents(
     call: Call, inventories: Mapping[str, Inventory]
 ) -> dict[str, dict[str, Any]]:
     """Return written inventories by class; a write without `consumes` keeps the stored consumption."""
-    kept_consumption: Mapping[str, Sequence[Consumption]] = {}
+    stored: Mapping[str, Sequence[Consumption]] = {}
     if call.version.is_extended and any(
         inventory.consumes is None for inventory in inventories.values()
     ):
-        kept_consumption = call.services.store.read(
-            load_consumed_inventories, call.arguments["uuid"]
-        )
-    return {
-        name: _make_document(call, inventory, kept_consumption.get(name, ()))
-        if inventory.consumes is None
-        else _make_document(call, inventory, inventory.consumes)
-        for name, inventory in inventories.items()
-    }
+        stored = call.services.store.read(load_consumed_inventories, call.arguments["uuid"])
+    documents = {}
+    for name, inventory in inventories.items():
+        consumes = stored.get(name, ()) if inventory.consumes is None else inventory.consumes
+        documents[name] = _make_document(call, inventory, consumes)
+    return documents
 
 
 @operation(
@@ -233,7 +236,7 @@ def list_inventories(call: Call) -> Reply:
     shows=SHOWN_INVENTORY,
     status=HTTPStatus.CREATED,
     located=True,
-    body=VersionedSchema(new_inventory_schema),
+    body=VersionedSchema(_make_new_inventory_schema),
     refusals=(
         Refusal(
             "Unable to create inventory for resource provider {uuid}: {error}",
@@ -260,7 +263,7 @@ def add_inventory(call: Call) -> Reply:
     "PUT /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:update",
     shows=SHOWN_INVENTORIES,
-    body=VersionedSchema(all_inventories_schema),
+    body=VersionedSchema(make_inventories_schema),
     forms=ValueForms(body=describe_class_names),
     refusals=(
         _CAPACITY_REFUSED,
@@ -317,7 +320,7 @@ def show_inventory(call: Call) -> Reply:
     "PUT /resource_providers/{uuid}/inventories/{resource_class}",
     policy="placement:resource_providers:inventories:update",
     shows=SHOWN_INVENTORY,
-    body=VersionedSchema(changed_inventory_schema),
+    body=VersionedSchema(_make_changed_inventory_schema),
     refusals=(
         _CAPACITY_REFUSED,
         Refusal(

@@ -9,13 +9,13 @@ from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping
 from treeclaim.api.resources.allocations.operations import (
     UNABLE_TO_ALLOCATE,
     describe_claims,
+    make_reshaped_claims_schema,
     read_claims,
     require_valid_claims,
-    reshaped_claims_schema,
 )
 from treeclaim.api.resources.inventories import (
-    all_inventories_schema,
     describe_class_names,
+    make_inventories_schema,
     read_inventory,
 )
 from treeclaim.model.claim import ReshapedInventory
@@ -29,12 +29,11 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.store.operations import reshaper as store
 
 
-def reshape_schema(version: Version) -> Schema:
-    """Return the schema of POST /reshaper."""
+def _make_body_schema(version: Version) -> Schema:
     return record(
         {
-            "inventories": mapping(PROVIDER_KEY, all_inventories_schema(version), least=1),
-            "allocations": reshaped_claims_schema(version),
+            "inventories": mapping(PROVIDER_KEY, make_inventories_schema(version), least=1),
+            "allocations": make_reshaped_claims_schema(version),
         }
     )
 
@@ -49,7 +48,7 @@ def _describe_body(schema: Schema) -> Schema:
     "POST /reshaper",
     policy="placement:reshaper:reshape",
     since=Feature.RESHAPER,
-    body=VersionedSchema(reshape_schema),
+    body=VersionedSchema(_make_body_schema),
     forms=ValueForms(body=_describe_body),
     refusals=(
         Refusal(

@@ -14,8 +14,7 @@ from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
 
 
-def usage_query_schema(version: Version) -> Schema:
-    """Return the schema of the query of GET /usages."""
+def _make_query_schema(version: Version) -> Schema:
     optional = {"user_id": SHORT_TEXT}
     if version.has(Feature.CONSUMER_TYPES):
         pattern = "^[A-Z0-9_]+$|^all|^unknown$"
@@ -23,7 +22,7 @@ def usage_query_schema(version: Version) -> Schema:
     return record({"project_id": SHORT_TEXT}, optional)
 
 
-QUERY = VersionedSchema(usage_query_schema)
+QUERY = VersionedSchema(_make_query_schema)
 _ALL_TYPES = "all"
 
 

@@ -36,7 +36,7 @@ class ApiError(Exception):
         code: One of the codes above; shown from 1.23.
         headers: Additional response headers.
         members: Additional members of the error object.
-        others: Further errors of the same response.
+        further_errors: Further errors of the same response.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ApiError(Exception):
         *,
         headers: dict[str, str] | None = None,
         members: Mapping[str, Any] | None = None,
-        others: Sequence["ApiError"] = (),
+        further_errors: Sequence["ApiError"] = (),
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -55,7 +55,7 @@ class ApiError(Exception):
         self.code = code
         self.headers = headers or {}
         self.members = members or {}
-        self.others = tuple(others)
+        self.further_errors = tuple(further_errors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,11 @@ def render_error(
     `version` is None if its negotiation failed.
     """
     media_type = select_media_type(accept, ("text/html", "application/json")) or _PLAIN
-    details = [_format_detail(error), *map(_format_detail, error.others)]
-    detail = "\n\n".join(details)
+    errors = (error, *error.further_errors)
     if media_type == "application/json":
-        every = zip((error, *error.others), details, strict=True)
-        documents = [_make_document(error, text, version, request_id) for error, text in every]
+        documents = [_make_document(error, version, request_id) for error in errors]
         return media_type, to_json({"errors": documents})
+    detail = "\n\n".join(map(_format_detail, errors))
     status_line = f"{error.status.value} {error.status.phrase}"
     if media_type == _PLAIN:
         return "text/plain; charset=UTF-8", f"{status_line}\n\n{detail}\n\n".encode()
@@ -91,13 +90,11 @@ def _format_detail(error: ApiError) -> str:
     )
 
 
-def _make_document(
-    error: ApiError, detail: str, version: Version | None, request_id: str
-) -> dict[str, Any]:
+def _make_document(error: ApiError, version: Version | None, request_id: str) -> dict[str, Any]:
     document: dict[str, Any] = {
         "status": error.status.value,
         "title": error.status.phrase,
-        "detail": detail,
+        "detail": _format_detail(error),
         "request_id": request_id,
         **error.members,
     }
@@ -140,7 +137,7 @@ def make_batch_error(faults: Sequence[EntryFault], version: Version, replica: Re
         for number, fault in enumerate(faults)
     ]
     first = min(errors, key=lambda error: error.status)
-    first.others = tuple(other for other in errors if other is not first)
+    first.further_errors = tuple(error for error in errors if error is not first)
     return first
 
 
@@ -179,8 +176,8 @@ def _suggest_names(cause: BaseException | None, replica: Replica) -> Iterator[st
 def _find_similar(name: str, known: Sequence[str]) -> list[str]:
     """Return the most similar name, if any; comparing many thousands of names would take seconds."""
 
-    def count_shared(other: str) -> int:
-        pairs = zip(name, other, strict=False)
+    def count_shared(known_name: str) -> int:
+        pairs = zip(name, known_name, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     return get_close_matches(name, nlargest(_MOST_COMPARED, known, count_shared), 1)

@@ -236,7 +236,7 @@ def _make_uuid_validator(noun: str, *, normalises: bool = True) -> AfterValidato
     return AfterValidator(read)
 
 
-def items(least: int = 0, most: int | None = None) -> Any:
+def list_length(least: int = 0, most: int | None = None) -> Any:
     """Return the bounds of a list; only its first invalid item is an error."""
     return Field(strict=False, min_length=least or None, max_length=most, fail_fast=True)
 
@@ -260,8 +260,8 @@ AggregateUuid = Annotated[
 ]
 """A UUID in the spelling of the client, which page 40 preserves."""
 
-Consumers = Annotated[tuple[ConsumerUuid, ...], items(0, MOST_NAMED)]
-Providers = Annotated[tuple[ProviderUuid, ...], items(0, MOST_NAMED)]
+Consumers = Annotated[tuple[ConsumerUuid, ...], list_length(0, MOST_NAMED)]
+Providers = Annotated[tuple[ProviderUuid, ...], list_length(0, MOST_NAMED)]
 
 ShortText = Annotated[str, Field(min_length=1, max_length=255)]
 Positive = Annotated[int, Field(ge=1, le=MAXIMUM_INTEGER)]
@@ -269,11 +269,11 @@ Positive = Annotated[int, Field(ge=1, le=MAXIMUM_INTEGER)]
 Query = Annotated[str, WithJsonSchema(QUERY)]
 """A query string of GET /allocation_candidates."""
 
-Alternatives = Annotated[tuple[Query, ...], items(1, 16)]
+Alternatives = Annotated[tuple[Query, ...], list_length(1, 16)]
 """Queries; the first with a candidate applies."""
 
 
-def different(noun: str) -> AfterValidator:
+def reject_repetition(noun: str) -> AfterValidator:
     """Return a validator that rejects repeated items."""
 
     def check(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -296,7 +296,7 @@ _AGGREGATES = {"type": "array", "minItems": 1, "maxItems": _MOST_DOMAINS, "items
 
 Domains = Annotated[
     tuple[AggregateUuid, ...],
-    items(1, _MOST_DOMAINS),
+    list_length(1, _MOST_DOMAINS),
     WrapValidator(_read_domains),
     WithJsonSchema({"anyOf": [{"enum": ["tree"]}, _AGGREGATES]}),
 ]
@@ -304,8 +304,8 @@ Domains = Annotated[
 
 HoldUuids = Annotated[
     tuple[HoldUuid, ...],
-    items(1, MOST_SOURCES),
-    different("a hold"),
+    list_length(1, MOST_SOURCES),
+    reject_repetition("a hold"),
     Field(json_schema_extra={"uniqueItems": True}),
 ]
 """Holds to draw from, each once."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.request.bodies import BodyReader, DashedUuid, abbreviate, items
+from treeclaim.api.protocol.request.bodies import BodyReader, DashedUuid, abbreviate, list_length
 from treeclaim.api.protocol.request.schemas import (
     CLASS_NAME,
     DASHED_UUID,
@@ -72,13 +72,13 @@ def _one_or_several(item: str) -> WithJsonSchema:
 
 
 Uuids = Annotated[
-    tuple[DashedUuid, ...], items(), BeforeValidator(_split_list), _one_or_several(_UUID)
+    tuple[DashedUuid, ...], list_length(), BeforeValidator(_split_list), _one_or_several(_UUID)
 ]
 """A UUID, or `in:` and several UUIDs."""
 
 ClassNames = Annotated[
     tuple[Annotated[str, Field(pattern=CLASS_NAME)], ...],
-    items(),
+    list_length(),
     BeforeValidator(_split_list),
     _one_or_several(_NAME),
 ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Terms of holds, and sources of draws (contract page 100)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from treeclaim.api.protocol.request.bodies import (
     HoldUuids,
     ShortText,
     TimeOrNull,
-    items,
+    list_length,
 )
 from treeclaim.api.resources.candidates.operations import DRAW_RULE
 from treeclaim.model.claim import (
@@ -44,13 +44,8 @@ class TermsBody(Body):
 
     until: TimeOrNull = OR_NULL
     returns: bool = False
-    projects: Annotated[tuple[ShortText, ...], items(0, MOST_PROJECTS)] = ()
+    projects: Annotated[tuple[ShortText, ...], list_length(0, MOST_PROJECTS)] = ()
     note: Annotated[str, Field(max_length=LONGEST_NOTE)] | None = OR_NULL
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """Return the present members."""
-        return self.model_dump(exclude_unset=True)
 
 
 class HoldBody(TermsBody):
@@ -67,7 +62,7 @@ class ClaimMembers(Body):
     request: Alternatives | None = OR_NULL
     request_valid: bool | None = OR_NULL
     from_holds: HoldUuids = ()
-    tolerates: Annotated[tuple[ConditionKey, ...], items(0, MOST_TOLERATED)] = ()
+    tolerates: Annotated[tuple[ConditionKey, ...], list_length(0, MOST_TOLERATED)] = ()
 
     @property
     def kept_request(self) -> list[str] | Omission | None:
@@ -86,14 +81,14 @@ def read_hold(call: Call, body: HoldBody | None) -> HoldTerms | None:
     if body is None:
         return None
     call.require_allowed(MANAGE_RULE)
-    return HoldTerms(**read_terms(call, body.terms))
+    return HoldTerms(**read_terms(call, body))
 
 
-def read_terms(call: Call, members: Mapping[str, Any]) -> dict[str, Any]:
+def read_terms(call: Call, body: TermsBody) -> dict[str, Any]:
     """Read the present terms of a hold, by the names of `HoldTerms`; raise a 400 for an invalid end."""
-    terms = {name: members[name] for name in ("until", "returns", "note") if name in members}
-    if "projects" in members:
-        terms["projects"] = tuple(dict.fromkeys(members["projects"]))
+    terms = body.model_dump(include=set(TermsBody.model_fields), exclude_unset=True)
+    if "projects" in terms:
+        terms["projects"] = tuple(dict.fromkeys(terms["projects"]))
     if terms.get("until") is not None:
         terms["until"] = read_until(call, terms["until"])
     return terms

@@ -65,18 +65,16 @@ _DRAW_MEMBERS = ("from_holds", "tolerates")
 """Members that a claim in a reshape must not have."""
 
 
-def claim_schema(version: Version) -> Schema:
-    """Return the schema of PUT /allocations/{consumer_uuid}."""
+def _make_put_schema(version: Version) -> Schema:
     least = 0 if version.has(Feature.CONSUMER_GENERATIONS) else 1
     return _make_claim_schema(version, least, draws=True)
 
 
-def claims_schema(version: Version) -> Schema:
-    """Return the schema of POST /allocations."""
+def _make_post_schema(version: Version) -> Schema:
     return mapping(PROVIDER_KEY, _make_claim_schema(version, 0, draws=True), least=1)
 
 
-def reshaped_claims_schema(version: Version) -> Schema:
+def make_reshaped_claims_schema(version: Version) -> Schema:
     """Return the schema of the claims of a reshape, of which there may be none (page 75)."""
     return mapping(PROVIDER_KEY, _make_claim_schema(version, 0, draws=False))
 
@@ -228,7 +226,7 @@ def _make_consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str
 @operation(
     "PUT /allocations/{consumer_uuid}",
     policy="placement:allocations:update",
-    body=VersionedSchema(claim_schema),
+    body=VersionedSchema(_make_put_schema),
     forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=describe_claims),
     refusals=_REFUSALS,
 )
@@ -247,7 +245,7 @@ def replace_allocations(call: Call) -> None:
     "POST /allocations",
     policy="placement:allocations:manage",
     since=Feature.MANAGE_ALLOCATIONS,
-    body=VersionedSchema(claims_schema),
+    body=VersionedSchema(_make_post_schema),
     forms=ValueForms(body=describe_claims),
     refusals=_REFUSALS,
 )

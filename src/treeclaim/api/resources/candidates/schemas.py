@@ -25,8 +25,8 @@ from treeclaim.model.provider import CONDITION_KEY
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 
-def candidate_query_schema(version: Version) -> Schema:
-    """Return the schema of the names and scalar values of GET /allocation_candidates."""
+def _make_query_schema(version: Version) -> Schema:
+    """Return the schema of the names and scalar values of a query for candidates."""
     scalars = _make_scalar_parameters(version)
     grouped = _list_group_parameters(version)
     if not version.has(Feature.GRANULAR_GROUPS):
@@ -76,14 +76,13 @@ class FocusQuery(Body):
 FOCUS = QueryReader(FocusQuery)
 
 
-def explain_query_schema(version: Version) -> Schema:
-    """Return the schema of GET /allocation_candidates/explain."""
-    schema = candidate_query_schema(version)
+def _make_explain_query_schema(version: Version) -> Schema:
+    schema = _make_query_schema(version)
     return schema | {"properties": schema["properties"] | FOCUS.schema["properties"]}
 
 
-QUERY = VersionedSchema(candidate_query_schema)
-EXPLAIN_QUERY = VersionedSchema(explain_query_schema)
+QUERY = VersionedSchema(_make_query_schema)
+EXPLAIN_QUERY = VersionedSchema(_make_explain_query_schema)
 
 
 CANDIDATES: Shape = {

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, operation
-from treeclaim.api.protocol.request.bodies import AnyUuid, Body, UuidText, items
+from treeclaim.api.protocol.request.bodies import AnyUuid, Body, UuidText, list_length
 from treeclaim.api.protocol.request.query_models import READ_INTEGER
 from treeclaim.api.protocol.request.schemas import (
     MOST_NAMED,
@@ -46,7 +46,7 @@ class AuditQuery(Body):
 
     kind: Annotated[
         tuple[Annotated[FindingKind, Field(strict=False)], ...],
-        items(),
+        list_length(),
         BeforeValidator(lambda value: value.split(",")),
         WithJsonSchema(text(list_pattern(f"({'|'.join(FindingKind)})"))),
     ] = ()
@@ -64,7 +64,7 @@ class LivingBody(Body):
     living: Annotated[
         dict[
             Annotated[str, Field(pattern=TYPE_NAME)],
-            Annotated[tuple[UuidText, ...], items()],
+            Annotated[tuple[UuidText, ...], list_length()],
         ],
         Field(max_length=MOST_NAMED),
     ]
@@ -116,7 +116,7 @@ _Repair: Any = Annotated[Union[tuple(_REPAIRS)], Field(discriminator="kind")]  #
 class RepairsBody(Body):
     """Repairs, in their order."""
 
-    repairs: Annotated[tuple[_Repair, ...], items(1, MOST_REPAIRS)]
+    repairs: Annotated[tuple[_Repair, ...], list_length(1, MOST_REPAIRS)]
     dry_run: bool = False
 
 

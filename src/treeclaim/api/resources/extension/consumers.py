@@ -130,7 +130,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Answer:
 )
 def change_holds(call: Call, body: HoldsBody) -> Answer:
     """Change terms of holds without changing their generations."""
-    changes = {uuid: hold_terms.read_terms(call, hold.terms) for uuid, hold in body.holds.items()}
+    changes = {uuid: hold_terms.read_terms(call, terms) for uuid, terms in body.holds.items()}
     return _make_reply(changes, call.services.store.write(change_terms, changes))
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, operation
-from treeclaim.api.protocol.request.bodies import Body, items
+from treeclaim.api.protocol.request.bodies import Body, list_length
 from treeclaim.api.protocol.request.schemas import Shape
 from treeclaim.model.flavors import FlavorError, make_query_parameters, parse_flavor
 from treeclaim.model.server_flavors import translate_flavor
@@ -23,7 +23,7 @@ class FlavorsBody(Body):
             members and misspelt extra specs are then errors.
     """
 
-    flavors: Annotated[tuple[dict[str, Any], ...], items(1, _MOST_FLAVORS)]
+    flavors: Annotated[tuple[dict[str, Any], ...], list_length(1, _MOST_FLAVORS)]
     as_nova: bool = False
 
 

@@ -54,7 +54,7 @@ class ListQuery(Body):
         return key
 
     def read_id_marker(self, kind: str) -> int:
-        """Return the id after which the page begins, as `after`; 0 for the first page."""
+        """Return the id after which the page begins, as `read_marker`; 0 for the first page."""
         key = self.read_marker(kind) or "0"
         if not (key.isascii() and key.isdigit() and len(key) <= len(str(_GREATEST_ID))):
             raise self.make_marker_error()

@@ -24,8 +24,8 @@ from treeclaim.api.protocol.request.bodies import (
     ProviderUuid,
     ShortText,
     abbreviate,
-    different,
-    items,
+    list_length,
+    reject_repetition,
 )
 from treeclaim.api.protocol.request.schemas import Schema, Shape, mapping
 from treeclaim.api.resources.inventories import INVENTORY, InventoryBody
@@ -138,12 +138,12 @@ class ProviderEntry(Body):
     inventories: (
         Annotated[dict[str, InventoryBody], Field(max_length=_MOST_MEMBERS, fail_fast=True)] | None
     ) = None
-    traits: Annotated[tuple[ShortText, ...], items(0, _MOST_MEMBERS)] | None = None
+    traits: Annotated[tuple[ShortText, ...], list_length(0, _MOST_MEMBERS)] | None = None
     aggregates: (
         Annotated[
             tuple[AggregateUuid, ...],
-            items(0, _MOST_MEMBERS),
-            different("an aggregate"),
+            list_length(0, _MOST_MEMBERS),
+            reject_repetition("an aggregate"),
             Field(json_schema_extra={"uniqueItems": True}),
         ]
         | None
@@ -188,7 +188,7 @@ class BatchBody(Body):
 
     providers: Annotated[
         tuple[dict[str, Any], ...],
-        items(1, _MOST_ENTRIES),
+        list_length(1, _MOST_ENTRIES),
         WithJsonSchema(
             {"type": "array", "minItems": 1, "maxItems": _MOST_ENTRIES, "items": _ENTRY.schema}
         ),
@@ -231,16 +231,16 @@ def apply_providers(call: Call, body: BatchBody) -> Answer:
 def _apply(
     call: Call, entries: Sequence[BatchEntry], *, create_names: bool, dry_run: bool
 ) -> Sequence[EntryOutcome]:
-    def operation(transaction: WriteTransaction) -> Sequence[EntryOutcome]:
+    def apply_entries(transaction: WriteTransaction) -> Sequence[EntryOutcome]:
         applied = apply(transaction, entries, call.is_allowed, create_names=create_names)
         if dry_run:
             raise _DryRunError(applied)
         return applied
 
     try:
-        return call.services.store.write(operation)
-    except _DryRunError as undone:
-        return undone.applied
+        return call.services.store.write(apply_entries)
+    except _DryRunError as dry_run_end:
+        return dry_run_end.applied
 
 
 def _require_allowed(call: Call, body: BatchBody) -> None:
@@ -262,14 +262,14 @@ def read_entries(
         ApiError: 400 with an error for each faulty entry.
         RequestGivenUpError: if the deadline has passed.
     """
-    entries, wrong = [], []
+    entries, faults = [], []
     for index, document in enumerate(call.deadline.each(documents)):
         try:
             entries.append(reader.read(document))
         except ApiError as error:
-            wrong.append(bad_request(f"providers[{index}]: {error.detail}"))
-        if len(wrong) == MOST_PROBLEMS:
+            faults.append(bad_request(f"providers[{index}]: {error.detail}"))
+        if len(faults) == MOST_PROBLEMS:
             break
-    if wrong:
-        raise ApiError(wrong[0].status, wrong[0].detail, others=wrong[1:])
+    if faults:
+        raise ApiError(faults[0].status, faults[0].detail, further_errors=faults[1:])
     return entries

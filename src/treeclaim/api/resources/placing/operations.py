@@ -22,7 +22,7 @@ from treeclaim.api.protocol.request.bodies import (
     Positive,
     Query,
     ShortText,
-    items,
+    list_length,
 )
 from treeclaim.api.protocol.request.schemas import AMOUNTS, CLASS_NAME, ROOTS, Shape
 from treeclaim.api.protocol.request.validation import MOST_VALUES
@@ -65,7 +65,7 @@ class PlacementRequest(Body):
     model_config = ConfigDict(json_schema_extra=TYPE_UNLESS_HOLD)
 
     alternatives: Alternatives
-    consumers: Annotated[tuple[ConsumerUuid, ...], items(1)]
+    consumers: Annotated[tuple[ConsumerUuid, ...], list_length(1)]
     project_id: ShortText
     user_id: ShortText
     consumer_type: Annotated[ShortText, Field(pattern=CLASS_NAME)] | None = None
@@ -84,7 +84,9 @@ class PlacementRule(Body):
     max_per_domain: Positive | None = None
     max_skew: Annotated[int, Field(ge=1, le=_MOST_SKEW)] | None = None
     same_domain: Literal[True] | None = None
-    others: Annotated[tuple[ConsumerUuid, ...], items(0, _MOST_OTHERS)] = Field((), alias="with")
+    others: Annotated[tuple[ConsumerUuid, ...], list_length(0, _MOST_OTHERS)] = Field(
+        (), alias="with"
+    )
     requests: Annotated[frozenset[Annotated[int, Field(ge=0)]], Field(strict=False)] | None = None
     soft: bool = False
 
@@ -99,8 +101,8 @@ class PlacementRule(Body):
 class PlacementsBody(QuestionBody):
     """Consumers to place, and the rules between them."""
 
-    requests: Annotated[tuple[PlacementRequest, ...], items(1, _MOST_REQUESTS)]
-    rules: Annotated[tuple[PlacementRule, ...], items()] = ()
+    requests: Annotated[tuple[PlacementRequest, ...], list_length(1, _MOST_REQUESTS)]
+    rules: Annotated[tuple[PlacementRule, ...], list_length()] = ()
     partial: bool = False
     dry_run: bool = False
     explain: bool = False

@@ -16,7 +16,7 @@ from treeclaim.api.protocol.request.bodies import (
     Consumers,
     Providers,
     Query,
-    items,
+    list_length,
 )
 from treeclaim.api.protocol.request.schemas import MOST_NAMED, Shape
 from treeclaim.api.resources.candidates.queries import QueryParser
@@ -62,7 +62,7 @@ class AmountOfQuery(Body):
 class AssumedPlacement(Body):
     """Consumers that are assumed to be placed."""
 
-    requests: Annotated[tuple[AmountOfQuery, ...], items(0, _MOST_QUERIES)]
+    requests: Annotated[tuple[AmountOfQuery, ...], list_length(0, _MOST_QUERIES)]
 
 
 class Assumptions(Body):
@@ -72,7 +72,7 @@ class Assumptions(Body):
     without: Providers = ()
     providers: Annotated[
         tuple[dict[str, Any], ...],
-        items(0, MOST_NAMED),
+        list_length(0, MOST_NAMED),
         WithJsonSchema({"type": "array", "maxItems": MOST_NAMED, "items": _ENTRY.schema}),
     ] = ()
     place: AssumedPlacement = AssumedPlacement(requests=())

@@ -22,7 +22,7 @@ from treeclaim.api.protocol.request.bodies import (
     ProviderUuid,
     Query,
     ShortText,
-    items,
+    list_length,
 )
 from treeclaim.api.protocol.request.schemas import AMOUNTS, MOST_NAMED, ROOTS, TYPE_NAME, Shape
 from treeclaim.api.protocol.request.validation import parse_query_string
@@ -91,7 +91,7 @@ class PlanBody(QuestionBody):
         Field(max_length=MOST_NAMED),
         WrapValidator(_read_requests),
     ] = Field(default_factory=dict)
-    rules: Annotated[tuple[ConsumerRule, ...], items(0, _MOST_RULES)] = ()
+    rules: Annotated[tuple[ConsumerRule, ...], list_length(0, _MOST_RULES)] = ()
     explain: bool = False
 
 
@@ -104,8 +104,8 @@ class PlanCall:
         rules: Rules for consumers that are moved or placed again.
     """
 
-    def __init__(self, call: Call, body: PlanBody, others: Iterable[str] = ()) -> None:
-        """Read the members that all plans share; `others` are further queries of the call.
+    def __init__(self, call: Call, body: PlanBody, further_queries: Iterable[str] = ()) -> None:
+        """Read the members that all plans share; `further_queries` are those of other members.
 
         Raises:
             ApiError: 400, 403.
@@ -117,7 +117,7 @@ class PlanCall:
         self._body = body
         self._arrival = Arrival.now(seconds + _GRACE, call.client_gone, most_bytes)
         self.end = self._arrival.begin + seconds
-        texts = chain(*body.requests.values(), body.placed_queries, others)
+        texts = chain(*body.requests.values(), body.placed_queries, further_queries)
         self.queries = QueryParser(call, self._arrival, texts)
         self._parsed = {
             (place := f"requests.{consumer}[{number}]"): self.queries.parse_without_holds(
@@ -246,7 +246,7 @@ class GoalBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
-    empty: Annotated[tuple[ProviderUuid, ...], items(1, MOST_NAMED)] = ()
+    empty: Annotated[tuple[ProviderUuid, ...], list_length(1, MOST_NAMED)] = ()
     empty_aggregate: AggregateUuid | None = None
     fit: FitGoal | None = None
     keep: KeepGoal | None = None

@@ -54,13 +54,11 @@ from treeclaim.store.operations.providers import providers as store
 _NAME: dict[str, Schema] = {"name": {"type": "string", "maxLength": 200}}
 
 
-def new_provider_schema(version: Version) -> Schema:
-    """Return the schema of POST /resource_providers."""
+def _make_new_provider_schema(version: Version) -> Schema:
     return record(_NAME, {"uuid": UUID} | _make_parent_member(version))
 
 
-def changed_provider_schema(version: Version) -> Schema:
-    """Return the schema of PUT /resource_providers/{uuid}."""
+def _make_changed_provider_schema(version: Version) -> Schema:
     return record(_NAME, _make_parent_member(version))
 
 
@@ -70,14 +68,13 @@ def _make_parent_member(version: Version) -> dict[str, Schema]:
     return {"parent_provider_uuid": {"anyOf": [UUID, {"type": "null"}]}}
 
 
-def require_name(schema: Schema) -> Schema:
+def _require_name(schema: Schema) -> Schema:
     """Require a non-empty name in the described schema of a new provider; the handler rejects an empty name."""
     schema["properties"]["name"]["minLength"] = 1
     return schema
 
 
-def provider_query_schema(version: Version) -> Schema:
-    """Return the schema of the query of GET /resource_providers."""
+def _make_query_schema(version: Version) -> Schema:
     parameters = {"name": STRING, "uuid": DASHED_UUID}
     for feature, name, schema in (
         (Feature.MEMBER_OF_FILTER, "member_of", STRING),
@@ -90,7 +87,7 @@ def provider_query_schema(version: Version) -> Schema:
     return record({}, parameters)
 
 
-QUERY = VersionedSchema(provider_query_schema)
+QUERY = VersionedSchema(_make_query_schema)
 
 
 _PROVIDER: Shape = {
@@ -167,8 +164,8 @@ def _read_query(call: Call) -> ProviderQuery:
     policy="placement:resource_providers:create",
     shows=_PROVIDER,
     located=True,
-    body=VersionedSchema(new_provider_schema),
-    forms=ValueForms(body=require_name),
+    body=VersionedSchema(_make_new_provider_schema),
+    forms=ValueForms(body=_require_name),
 )
 def create_provider(call: Call) -> Reply:
     """Create a resource provider (section 3)."""
@@ -218,7 +215,7 @@ def show_provider(call: Call) -> Answer:
     "PUT /resource_providers/{uuid}",
     policy="placement:resource_providers:update",
     shows=_PROVIDER,
-    body=VersionedSchema(changed_provider_schema),
+    body=VersionedSchema(_make_changed_provider_schema),
     refusals=(
         Refusal(
             "Conflicting resource provider {error.name} already exists.", DuplicateProviderError
