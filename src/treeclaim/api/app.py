@@ -24,7 +24,7 @@ from treeclaim.api.protocol.texts import to_json
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.replica import Batches, FollowedForest, Replica
+from treeclaim.replica import Batches, Replica, SharedForest
 from treeclaim.store import Store
 from treeclaim.store.database.engine import await_database
 from treeclaim.store.database.requirements import require_usable_server
@@ -82,15 +82,15 @@ def create_services(
     configuration: Configuration,
     policy: Policy,
     store: Store,
-    picture: FollowedForest | None = None,
+    inventory: SharedForest | None = None,
 ) -> Services:
     """Create the services of handlers over a prepared database.
 
-    No other process may use `store`. Without a `picture`, the inventory is loaded from the database.
+    No other process may use `store`. Without an `inventory`, the database is read.
     """
     placement = configuration.options.placement
     store.housekeeper.start()
-    replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
+    replica = Replica(store, max(configuration.server_threads // 4, 1), inventory)
     replica.keep_up()
     return Services(
         store=store,

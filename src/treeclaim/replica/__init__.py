@@ -9,7 +9,7 @@
 import numpy.ma  # noqa: F401
 
 from treeclaim.replica.batches import Batches
-from treeclaim.replica.following import FollowedForest
+from treeclaim.replica.following import SharedForest
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival, Question
 from treeclaim.replica.replica import Replica
@@ -17,8 +17,8 @@ from treeclaim.replica.replica import Replica
 __all__ = [
     "Arrival",
     "Batches",
-    "FollowedForest",
     "KeptAnswer",
     "Question",
     "Replica",
+    "SharedForest",
 ]

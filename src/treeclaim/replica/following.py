@@ -29,7 +29,7 @@ _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 
 @dataclass(frozen=True, slots=True)
-class FollowedForest:
+class SharedForest:
     """A Forest with its position in the change feed, which forked processes can share."""
 
     forest: Forest
@@ -45,19 +45,19 @@ class Follower:
     """
 
     def __init__(
-        self, store: Store, picture: FollowedForest | None = None, *, is_worker: bool = True
+        self, store: Store, inventory: SharedForest | None = None, *, is_worker: bool = True
     ) -> None:
         """Begin with an earlier Forest of the same database, or with an empty one.
 
         `is_worker` enables the workers' metrics.
         """
-        self.forest = Forest() if picture is None else picture.forest
+        self.forest = Forest() if inventory is None else inventory.forest
         self.version = 0
         self._store = store
         self._is_worker = is_worker
-        self._cursor = None if picture is None else picture.cursor
-        if picture is not None and is_worker:
-            _report_size(len(self.forest), picture.cursor)
+        self._cursor = None if inventory is None else inventory.cursor
+        if inventory is not None and is_worker:
+            _report_size(len(self.forest), inventory.cursor)
         self._failed_at = 0.0
         self._polled_at = 0.0
 
@@ -105,10 +105,10 @@ class Follower:
         held = self._store.read(read)
         return self.forest.make_view(held=held)
 
-    def picture(self) -> FollowedForest:
+    def share(self) -> SharedForest:
         """Return the Forest for forked processes, with the columns that every search needs."""
         self.forest.prepare()
-        return FollowedForest(self.forest, self.cursor)
+        return SharedForest(self.forest, self.cursor)
 
     def tidy(self) -> None:
         """Do one step of compaction."""

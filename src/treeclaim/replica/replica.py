@@ -21,7 +21,7 @@ from treeclaim.model.timing import WRITE
 from treeclaim.replica.child import WHOLE_ANSWER, pickled
 from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child
-from treeclaim.replica.following import FollowedForest, Follower
+from treeclaim.replica.following import Follower, SharedForest
 from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
 from treeclaim.replica.question import (
     LONGEST_WAIT,
@@ -62,11 +62,11 @@ class Replica:
     """
 
     def __init__(
-        self, store: Store, slow_places: int = _SLOW_PLACES, picture: FollowedForest | None = None
+        self, store: Store, slow_places: int = _SLOW_PLACES, inventory: SharedForest | None = None
     ) -> None:
-        """Begin with a Forest of the parent process (`picture`), or with an empty one."""
+        """Begin with a Forest of the parent process (`inventory`), or with an empty one."""
         self._store = store
-        self.follower = Follower(store, picture)
+        self.follower = Follower(store, inventory)
         self.turn = Turn()
         self._children = ChildPool(slow_places)
         self.answers = AnswerCache()

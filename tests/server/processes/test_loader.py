@@ -19,7 +19,7 @@ from treeclaim.server.settings import ServerSettings
 
 state = checks.check_service(ServerSettings.from_json(sys.argv[1]))
 checks.require_database(state.configuration)
-picture = checks.load_inventory(state)
+inventory = checks.load_inventory(state)
 kinds = (_thread.LockType, type(threading.RLock()))
 locks = {id(one): one for owner in gc.get_objects() for one in gc.get_referents(owner) if isinstance(one, kinds)}
 # It says that the main thread runs, and Python makes it anew after a fork.

@@ -22,7 +22,7 @@ from treeclaim.api.resources.placing.flavor_file import FlavorFileError, read_fl
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica import FollowedForest
+from treeclaim.replica import SharedForest
 from treeclaim.replica.following import Follower
 from treeclaim.server.processes.listening import make_tls_context
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
@@ -54,7 +54,7 @@ class PreforkState:
         tls: None without TLS. It is created before the fork, so that no worker reads files during their renewal.
         expiries: Expiry of the certificates in use.
         master: Process id of the master.
-        picture: The inventory; None if it is not loaded.
+        inventory: None if it is not loaded.
     """
 
     settings: ServerSettings
@@ -63,7 +63,7 @@ class PreforkState:
     tls: ssl.SSLContext | None
     expiries: Sequence[Expiry]
     master: int
-    picture: FollowedForest | None = None
+    inventory: SharedForest | None = None
 
     def where(self) -> str:
         """Return the URL of the service for messages."""
@@ -111,25 +111,25 @@ def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]
     return read_flavor_file(metrics_settings.flavors, most_groups)
 
 
-def load_inventory(state: PreforkState) -> FollowedForest | None:
+def load_inventory(state: PreforkState) -> SharedForest | None:
     """Load the inventory, and log the start; return None if the database is unavailable."""
     configuration, settings = state.configuration, state.settings
     begin = perf_counter()
-    picture = None
+    inventory = None
     with closing(open_store(configuration)) as store:
         try:
             follower = Follower(store, is_worker=False)
             follower.catch_up(monotonic())
-            picture = follower.picture()
+            inventory = follower.share()
         except StoreUnavailableError:
             _LOG.debug("The workers load the inventory later", exc_info=True)
     seconds = perf_counter() - begin
-    if picture is not None:
+    if inventory is not None:
         metrics.FOREST_LOAD_SECONDS.observe(seconds)
     processes = f"{settings.workers} x {settings.threads} threads"
-    providers = None if picture is None else len(picture.forest)
+    providers = None if inventory is None else len(inventory.forest)
     wsgi.log_start(configuration, store, processes, providers, seconds)
-    return picture
+    return inventory
 
 
 def _load_configuration(settings: ServerSettings) -> Configuration:

@@ -147,7 +147,7 @@ class Generation:
             with report_work(self._control):
                 require_database(self._state.configuration)
             self._load()
-            if self._state.picture is None and not self._is_first:
+            if self._state.inventory is None and not self._is_first:
                 raise UnusableError("the inventory could not be loaded; the log says why")
             self._places = [*self._workers, *self._places]
             if self._is_alone:
@@ -285,7 +285,7 @@ class Generation:
                 former.send(signal.SIGTERM)
         if len(self._workers) == 1 and place is self._workers[0] and not self._is_worker:
             # No other worker shares the inventory.
-            self._state = replace(self._state, picture=None)
+            self._state = replace(self._state, inventory=None)
             release_memory()
 
     def _holders_of(self, place: ProcessPlace) -> list[ServiceProcess]:
@@ -362,15 +362,15 @@ class Generation:
 
     def _load(self) -> None:
         """Load the inventory; if the database does not answer, each worker loads it later."""
-        self._state = replace(self._state, picture=None)
+        self._state = replace(self._state, inventory=None)
         with report_work(self._control):
-            self._state = replace(self._state, picture=load_inventory(self._state))
+            self._state = replace(self._state, inventory=load_inventory(self._state))
         self._loaded_at = time.monotonic()
 
     def _renew_inventory(self) -> None:
         """Reload the inventory if it was released, or is too old for a worker to catch up by the change feed."""
         is_old = time.monotonic() - self._loaded_at > INVENTORY_SECONDS
-        if is_old or (self._state.picture is None and self._is_ready):
+        if is_old or (self._state.inventory is None and self._is_ready):
             gc.unfreeze()
             self._load()
 

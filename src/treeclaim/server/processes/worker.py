@@ -40,7 +40,7 @@ def make_services(state: PreforkState) -> Services:
     """Open the database, and apply the changes since the inventory was loaded."""
     configuration = state.configuration
     store = open_store(configuration)
-    services = create_services(configuration, state.policy, store, state.picture)
+    services = create_services(configuration, state.policy, store, state.inventory)
     # If the database does not answer, the first request applies the changes.
     with suppress(StoreUnavailableError), services.replica.current():
         pass
