@@ -37,7 +37,7 @@ from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model import timing
 from treeclaim.replica import turn
-from treeclaim.replica.kept import SlowQuestions
+from treeclaim.replica.answer_cache import SlowQuestions
 
 pytestmark = pytest.mark.long
 

@@ -21,7 +21,7 @@ from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, Order, RequestGroup, Term, TermName
 from treeclaim.replica import Batches, Replica
 from treeclaim.replica import batches as batches_module
-from treeclaim.replica.kept import SlowQuestions
+from treeclaim.replica.answer_cache import SlowQuestions
 from treeclaim.store import Store
 from treeclaim.store.reading.holders import find_holders
 

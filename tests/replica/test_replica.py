@@ -16,11 +16,11 @@ from tests.store.hosts import write_inventories
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
-from treeclaim.replica import Replica, child, kept
+from treeclaim.replica import Replica, answer_cache, child
 from treeclaim.replica import replica as replica_module
+from treeclaim.replica.answer_cache import AnswerCache, WholeAnswer
 from treeclaim.replica.following import Follower
-from treeclaim.replica.kept import AnswerCache, KeptAnswer
-from treeclaim.replica.questions import key_of
+from treeclaim.replica.questions import make_question_key
 from treeclaim.store.operations.providers import providers
 
 
@@ -53,16 +53,19 @@ def test_random_sample_is_not_cached(store):
 
 
 def test_response_cache_is_bounded_for_small_responses(monkeypatch):
-    monkeypatch.setattr(kept, "_MOST_BYTES", 100_000)
+    monkeypatch.setattr(answer_cache, "_MOST_BYTES", 100_000)
     answers = AnswerCache()
     for number in range(1_000):
-        answers.keep(0, key_of(str(number), NEWEST), KeptAnswer((b"",), 0))
+        answers.keep(0, make_question_key(str(number), NEWEST), WholeAnswer((b"",), 0))
     assert (
-        sum(answers.find(0, key_of(str(number), NEWEST)) is not None for number in range(1_000))
+        sum(
+            answers.find(0, make_question_key(str(number), NEWEST)) is not None
+            for number in range(1_000)
+        )
         < 200
     )
-    assert answers.find(0, key_of("999", NEWEST)) is not None
-    assert answers.find(0, key_of("0", NEWEST)) is None
+    assert answers.find(0, make_question_key("999", NEWEST)) is not None
+    assert answers.find(0, make_question_key("0", NEWEST)) is None
 
 
 def test_overlong_response_is_started_once_in_the_worker(store, monkeypatch):

@@ -9,7 +9,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.provider import Inventory
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
-from treeclaim.replica.questions import candidate_question, key_of
+from treeclaim.replica.questions import candidate_question, make_question_key
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
 
@@ -18,7 +18,9 @@ ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 
 
 def question(request=ONE, key="one", **options):
-    return candidate_question(request, SearchOptions(**options), BodyForm(), key_of(key, NEWEST))
+    return candidate_question(
+        request, SearchOptions(**options), BodyForm(), make_question_key(key, NEWEST)
+    )
 
 
 def store_of(folder, hosts):

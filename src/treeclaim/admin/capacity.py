@@ -18,9 +18,9 @@ from treeclaim.forest.table.held import Held, include_consumption
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
+from treeclaim.replica.answer_cache import WholeAnswer
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import Follower
-from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival
 from treeclaim.replica.questions import capacity_question
 from treeclaim.store import Store
@@ -156,7 +156,7 @@ class Meter:
             answer = child.first()
         finally:
             child.end()
-        if not isinstance(answer, KeptAnswer):
+        if not isinstance(answer, WholeAnswer):
             raise TypeError("the counts of a flavor are a long answer")
         numbers = orjson.loads(b"".join(answer.pieces))["capacity"][name]
         if not numbers["complete"]:

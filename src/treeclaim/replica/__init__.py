@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's copy of the database, from which it answers questions (decision 0013).
 
-`following` keeps the Forest equal to the store, and `kept` caches answers. `replica` answers short questions within a
+`following` keeps the Forest equal to the store, and `answer_cache` keeps answers. `replica` answers short questions within a
 `turn`, and long ones in forked children of a `child_pool`.
 """
 
 # numpy.unique imports it at its first call; the 40 ms must not extend the turn of the first change.
 import numpy.ma  # noqa: F401
 
+from treeclaim.replica.answer_cache import WholeAnswer
 from treeclaim.replica.batches import Batches
 from treeclaim.replica.following import SharedForest
-from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival, Question
 from treeclaim.replica.replica import Replica
 
 __all__ = [
     "Arrival",
     "Batches",
-    "KeptAnswer",
     "Question",
     "Replica",
     "SharedForest",
+    "WholeAnswer",
 ]

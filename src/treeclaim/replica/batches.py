@@ -33,7 +33,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, make_claim
 from treeclaim.model.timing import SEARCH, WAIT, Stages
-from treeclaim.replica.kept import SlowQuestions
+from treeclaim.replica.answer_cache import SlowQuestions
 from treeclaim.replica.question import DEFAULT_MEMORY
 from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica

@@ -13,8 +13,8 @@ from treeclaim import metrics
 from treeclaim.gate import Gate
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.timing import has_passed
+from treeclaim.replica.answer_cache import WholeAnswer
 from treeclaim.replica.child_process import Child
-from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival
 
 MAX_CHILDREN = 4
@@ -50,8 +50,8 @@ class ChildPool:
         self._plan = Gate(1, 0)
 
     def answer(
-        self, arrival: Arrival, start: Callable[[], Child | KeptAnswer], *, is_plan: bool = False
-    ) -> KeptAnswer | AnswerStream:
+        self, arrival: Arrival, start: Callable[[], Child | WholeAnswer], *, is_plan: bool = False
+    ) -> WholeAnswer | AnswerStream:
         """Answer a question in a child.
 
         `start` starts the child, or returns a cached answer.
@@ -66,7 +66,7 @@ class ChildPool:
         with ExitStack() as places:
             places.callback(gate.release)
             child = start()
-            if isinstance(child, KeptAnswer):
+            if isinstance(child, WholeAnswer):
                 return child
             places.callback(child.end)
             if not is_plan and not child.wait_for_output(min(BRIEF_SECONDS, child.time_left)):
@@ -76,7 +76,7 @@ class ChildPool:
                     raise OverloadedError(_SEARCHES)
                 places.callback(self.long.release)
             first = child.first()
-            if isinstance(first, KeptAnswer):
+            if isinstance(first, WholeAnswer):
                 return first
             # The stream keeps the child and its places.
             stream = _stream(child, first, places.pop_all())

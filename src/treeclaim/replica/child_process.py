@@ -12,6 +12,7 @@ from io import FileIO
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ClientGoneError, OverloadedError
+from treeclaim.replica.answer_cache import WholeAnswer
 from treeclaim.replica.child import (
     COUNT,
     HEADER,
@@ -20,7 +21,6 @@ from treeclaim.replica.child import (
     run_child,
     unpickled_error,
 )
-from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival, Question
 
 _CHECK_SECONDS = 0.1
@@ -111,7 +111,7 @@ class Child:
                 raise ClientGoneError
         return False
 
-    def first(self) -> KeptAnswer | bytes:
+    def first(self) -> WholeAnswer | bytes:
         """Return the whole answer, or the first piece of a streamed one.
 
         Raises:
@@ -121,7 +121,7 @@ class Child:
         if kind is MessageKind.PIECE:
             return content
         _, count = self._read_frame(self.time_left)
-        return KeptAnswer((content,), COUNT.unpack(count)[0])
+        return WholeAnswer((content,), COUNT.unpack(count)[0])
 
     @property
     def time_left(self) -> float:

@@ -43,7 +43,7 @@ _DIGEST_BYTES = 16
 _FORM = BodyForm()
 
 
-def key_of(kind: str, version: Version, *parts: str) -> bytes:
+def make_question_key(kind: str, version: Version, *parts: str) -> bytes:
     """Return a digest of a question: its kind, its version and all texts on which the answer depends."""
     at = f"{version.minor} {version.is_extended}"
     text = "\0".join((kind, at, *parts)).encode("utf-8", "surrogateescape")

@@ -18,11 +18,11 @@ from treeclaim.model.errors import (
     StoreUnavailableError,
 )
 from treeclaim.model.timing import WRITE
+from treeclaim.replica.answer_cache import AnswerCache, Piece, SlowQuestions, WholeAnswer
 from treeclaim.replica.child import WHOLE_ANSWER, pickled
 from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import Follower, SharedForest
-from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
 from treeclaim.replica.question import (
     LONGEST_WAIT,
     Arrival,
@@ -58,7 +58,7 @@ class Replica:
 
     Attributes:
         follower: The Forest with its position and version; requires `current`.
-        listing: Texts of providers; requires `current` or `at_one_moment`.
+        listing: Texts of providers; requires `current` or `read_consistently`.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Replica:
             self.follower.catch_up(began)
             yield self.follower.forest
 
-    def at_one_moment(
+    def read_consistently(
         self,
         read_forest: Callable[[Forest, Cursor], ForestResult],
         read_store: Callable[[ReadTransaction, ForestResult], Result],
@@ -157,13 +157,13 @@ class Replica:
             ClientGoneError: if the client has disconnected.
         """
         arrival = arrival or Arrival.now()
-        outcome: KeptAnswer | AnswerStream | None = None
+        outcome: WholeAnswer | AnswerStream | None = None
         if question.reads is None:
             outcome = self._try_within_turn(question, arrival)
         if outcome is None:
             with metrics.phase("slow"):
                 outcome = self._answer_in_child(question, arrival)
-        if not isinstance(outcome, KeptAnswer):
+        if not isinstance(outcome, WholeAnswer):
             return outcome
         metrics.CANDIDATES.inc(outcome.candidates)
         return list(outcome.pieces)
@@ -183,7 +183,7 @@ class Replica:
         finally:
             self.turn.release()
 
-    def _try_within_turn(self, question: Question, arrival: Arrival) -> KeptAnswer | None:
+    def _try_within_turn(self, question: Question, arrival: Arrival) -> WholeAnswer | None:
         """Return a cached answer, or a new one if its computation is short; else None."""
         if question.is_hard or self._slow.has(question.key):
             _LOG.debug(
@@ -201,9 +201,9 @@ class Replica:
                 answer = _attempt(question, forest, budget)
             except OutOfPatienceError as error:
                 _LOG.debug(_TO_A_CHILD, error)
-                self._slow.suspect(question.key)
+                self._slow.note_once(question.key)
                 return None
-            self._slow.acquit(question.key)
+            self._slow.forget(question.key)
             if question.is_repeatable:
                 self.answers.keep(version, question.key, answer)
             if not self._is_settled:
@@ -213,13 +213,13 @@ class Replica:
                 allocator.trim_heap()
             return answer
 
-    def _answer_in_child(self, question: Question, arrival: Arrival) -> KeptAnswer | AnswerStream:
+    def _answer_in_child(self, question: Question, arrival: Arrival) -> WholeAnswer | AnswerStream:
         if question.holds.everywhere:
             # Summing very many holds takes a second, which must not be in the turn.
             question = question.reading_holds()
         version: int | None = None
 
-        def start() -> Child | KeptAnswer:
+        def start() -> Child | WholeAnswer:
             nonlocal version
             if question.reads is not None:
                 return self._start_reading(question, arrival)
@@ -229,7 +229,7 @@ class Replica:
                 return _fork(question, forest, later) if kept_answer is None else kept_answer
 
         outcome = self._children.answer(arrival, start, is_plan=question.is_plan)
-        if isinstance(outcome, KeptAnswer) and question.is_repeatable and version is not None:
+        if isinstance(outcome, WholeAnswer) and question.is_repeatable and version is not None:
             self.answers.keep(version, question.key, outcome)
         return outcome
 
@@ -260,7 +260,7 @@ class Replica:
             return started, parts
 
         try:
-            started, parts = self.at_one_moment(fork, read_parts)
+            started, parts = self.read_consistently(fork, read_parts)
             started.feed(parts)
         except BaseException:
             if child is not None:
@@ -269,7 +269,7 @@ class Replica:
         return started
 
 
-def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
+def _attempt(question: Question, forest: Forest, budget: Budget) -> WholeAnswer:
     stages = budget.stages
     try:
         answer = question.work(forest, iter(()), budget)
@@ -284,7 +284,7 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
             size += len(piece)
             if size > WHOLE_ANSWER:
                 raise OutOfPatienceError("has a long answer")
-        return KeptAnswer.of(parts, candidates)
+        return WholeAnswer.of(parts, candidates)
     finally:
         # Failed attempts count too, because they are the longest.
         metrics.observe_stages(metrics.SEARCH_SECONDS, stages)

@@ -15,7 +15,7 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import quote_value
 from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.replica import Arrival
-from treeclaim.replica.questions import candidate_question, explain_question, key_of
+from treeclaim.replica.questions import candidate_question, explain_question, make_question_key
 
 _REFUSALS = (refuse_unknown_class("resources"),)
 
@@ -41,7 +41,7 @@ def list_candidates(call: Call) -> Answer:
     mixes = MixReader(call, arrival.check)
     request = mixes.add_to_order(request)
     services = call.services
-    key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
+    key = make_question_key("candidates", call.version, call.request.query_string, *mixes.texts)
     question = candidate_question(request, services.search, _select_form(call.version), key)
     return services.replica.answer(question, arrival)
 
@@ -91,7 +91,7 @@ def explain_candidates(call: Call) -> Answer:
     arrival = start_search(call)
     # The order is validated as in a search, but does not affect the explanation.
     MixReader(call, arrival.check).add_to_order(request)
-    key = key_of("explain", call.version, call.request.query_string)
+    key = make_question_key("explain", call.version, call.request.query_string)
     question = explain_question(request, Focus(query.nearest, query.tree), key, shows_held=True)
     try:
         body = call.services.replica.answer(question, arrival)

@@ -95,7 +95,7 @@ def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Answer:
     _prepare(call, query)
     replica = call.services.replica
     if _ALLOCATIONS in query.include:
-        page = replica.at_one_moment(partial(_read_page, call, query), _add_allocations)
+        page = replica.read_consistently(partial(_read_page, call, query), _add_allocations)
     else:
         with replica.current() as forest:
             page = _read_page(call, query, forest, replica.follower.cursor)

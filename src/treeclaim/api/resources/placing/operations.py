@@ -42,7 +42,7 @@ from treeclaim.api.resources.planning.assumptions import (
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest, Rule
-from treeclaim.replica.questions import alternatives_question, capacity_question, key_of
+from treeclaim.replica.questions import alternatives_question, capacity_question, make_question_key
 
 _MOST_REQUESTS = 64
 _MOST_OTHERS = 1_000
@@ -177,7 +177,7 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     require_may_draw(call, *requests.values())
     assumptions = read_assumptions(call, body, queries)
     parts = (*texts, *queries.mixes.texts)
-    key = None if assumptions else key_of("alternatives", call.version, *parts)
+    key = None if assumptions else make_question_key("alternatives", call.version, *parts)
     question = alternatives_question(requests, call.services.search, key)
     return answer_question(call, question, assumptions, arrival)
 

@@ -27,7 +27,7 @@ from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import MOST_CONDITIONS
 from treeclaim.replica import Arrival, Question
-from treeclaim.replica.kept import Piece
+from treeclaim.replica.answer_cache import Piece
 from treeclaim.replica.planning import question_under
 
 LIST_RULE = "placement:allocations:list"

@@ -47,8 +47,8 @@ from treeclaim.model.names import normalised_uuid
 from treeclaim.model.provider import Provider
 from treeclaim.model.query import value_parsers
 from treeclaim.model.request import ProviderConditions, ProviderQuery
-from treeclaim.replica import KeptAnswer
-from treeclaim.replica.questions import key_of
+from treeclaim.replica import WholeAnswer
+from treeclaim.replica.questions import make_question_key
 from treeclaim.store.operations.providers import providers as store
 
 _NAME: dict[str, Schema] = {"name": {"type": "string", "maxLength": 200}}
@@ -125,7 +125,7 @@ def list_providers(call: Call) -> Answer:
     """List resource providers (section 2)."""
     query = _read_query(call)
     replica = call.services.replica
-    key = key_of("providers", call.version, call.link(""), call.request.query_string)
+    key = make_question_key("providers", call.version, call.link(""), call.request.query_string)
     with replica.current() as forest:
         version = replica.follower.version
         kept_answer = replica.answers.find(version, key)
@@ -134,7 +134,7 @@ def list_providers(call: Call) -> Answer:
         providers = provider_list(forest, matching_providers(forest, query))
     body = serialize_provider_list(providers, call)
     if isinstance(body, list):
-        replica.answers.keep(version, key, KeptAnswer.of(body, modified_at=providers.newest))
+        replica.answers.keep(version, key, WholeAnswer.of(body, modified_at=providers.newest))
     return Reply(body=body, modified_at=providers.newest)
 
 

@@ -29,7 +29,7 @@ Piece = bytes | memoryview
 
 
 @dataclass(frozen=True)
-class KeptAnswer:
+class WholeAnswer:
     """An answer that is valid until the Forest changes.
 
     Attributes:
@@ -45,7 +45,7 @@ class KeptAnswer:
     @classmethod
     def of(
         cls, pieces: Iterable[Piece], candidates: int = 0, modified_at: float | None = None
-    ) -> "KeptAnswer":
+    ) -> "WholeAnswer":
         """Return the answer with small pieces joined; large ones are not copied."""
         return cls(_join_small(pieces), candidates, modified_at)
 
@@ -75,14 +75,14 @@ class AnswerCache:
         self._version = 0
         self._answers = ByteCache(_MOST_BYTES, makes_read_only=False)
 
-    def find(self, version: int, key: bytes | None) -> KeptAnswer | None:
+    def find(self, version: int, key: bytes | None) -> WholeAnswer | None:
         """Return the cached answer for a version of the Forest, or None."""
         if key is None or not self._is_present(version):
             return None
         answer = self._answers.find(key)
-        return answer if isinstance(answer, KeptAnswer) else None
+        return answer if isinstance(answer, WholeAnswer) else None
 
-    def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:
+    def keep(self, version: int, key: bytes | None, answer: WholeAnswer) -> None:
         """Cache an answer for a version of the Forest; ignore it if a later version is known."""
         if key is not None and answer.nbytes <= _MOST_BYTES // 2 and self._is_present(version):
             self._answers.keep(key, answer)
@@ -115,11 +115,11 @@ class SlowQuestions:
             if len(self._slow) > _MOST_SLOW:
                 del self._slow[next(iter(self._slow))]
 
-    def suspect(self, key: bytes | None) -> None:
+    def note_once(self, key: bytes | None) -> None:
         """Record one long attempt, which may be an exception: a first search after many claims fills caches."""
         self.note(key, 1)
 
-    def acquit(self, key: bytes | None) -> None:
+    def forget(self, key: bytes | None) -> None:
         """Delete the record of a question that was short."""
         if key in self._slow:
             with self._lock:
