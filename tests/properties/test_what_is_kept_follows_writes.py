@@ -34,7 +34,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Provider, World
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.listing.selection import page_of
+from treeclaim.forest.listing.selection import select_page
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.model.changes import UsageChange
@@ -191,7 +191,7 @@ def compare_lists(kept, fresh, texts):
     assert repr(kept.records()) == repr(fresh.records())
     assert kept.associated_traits() == fresh.associated_traits()
     ids = sorted(record.id for record in fresh.records())
-    page = page_of(kept, kept.living_rows, ids[0], 5).rows
+    page = select_page(kept, kept.living_rows, ids[0], 5).rows
     assert kept.id.values[page].tolist() == ids[1:6]
     for record in fresh.records():
         row = kept.row_of(record.uuid)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from treeclaim.forest.listing.totals import InventoryAmounts, Totals, totals_of_aggregates
+from treeclaim.forest.listing.totals import InventoryAmounts, Totals, sum_by_aggregate
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.table.held import Held, include_consumption
 from treeclaim.helper_threads import start_helper_thread
@@ -121,7 +121,7 @@ class Meter:
         self._latest = Measurement(
             now,
             InventoryAmounts(forest, rows, held).totals(),
-            totals_of_aggregates(forest, rows, self._aggregates, held),
+            sum_by_aggregate(forest, rows, self._aggregates, held),
             self._count_fits(),
         )
         self._version = self._follower.version

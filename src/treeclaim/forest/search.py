@@ -9,7 +9,7 @@ from the previous stage as the next stage needs.
 from collections.abc import Iterator
 from itertools import chain
 
-from treeclaim.forest.answer.body import ResponseBody, SplitAnswer, Summaries, limited_below_1_29
+from treeclaim.forest.answer.body import ResponseBody, SplitAnswer, Summaries, limit_below_1_29
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered_search import Ranking, first_candidates
 from treeclaim.forest.solve.candidate_cache import draw_candidates
@@ -94,4 +94,4 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     # order is the same in every worker, so all workers cut off the same candidates.
     if problem.plan.request.nested:
         return gather_blocks(apply_limit(problem, once))
-    return gather_blocks(limited_below_1_29(problem, once, summaries))
+    return gather_blocks(limit_below_1_29(problem, once, summaries))

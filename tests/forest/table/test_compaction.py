@@ -87,7 +87,7 @@ def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch)
     classes = CATALOGUE.class_by_id.values()
     extended = Catalogue.of([*traits, CatalogueEntry(90, "CUSTOM_NEW", 0.0)], classes)
     with monkeypatch.context() as patch:
-        patch.setattr(relation, "_pairs", None)
+        patch.setattr(relation, "_make_pairs", None)
         tell(forest, catalogue=extended)
         assert body_of(forest, DEVICES) == before
         assert not len(listing.stale(forest, rows))

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from treeclaim.forest.answer.templates import Template, patterns_of, template_of
+from treeclaim.forest.answer.templates import Template, find_template, split_by_pattern
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.order.ordered_search import Ranking
 from treeclaim.forest.question.plan import Plan
@@ -52,16 +52,16 @@ class Summaries:
         shown = 0 if form.nested else self._forest.row_count
         self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
 
-    def note(self, block: Choices) -> None:
+    def add_trees(self, block: Choices) -> None:
         """Add the trees of returned candidates."""
         for slot in self._problem.giving:
             self._tree_used[self._order.tree.take(block[:, slot])] = True
 
-    def note_positions(self, positions: Sequence[int]) -> None:
+    def add_trees_of_providers(self, positions: Sequence[int]) -> None:
         """Add the trees of providers of a returned candidate."""
         self._tree_used[self._order.tree[positions]] = True
 
-    def note_unlimited(self, block: Choices) -> None:
+    def add_providers(self, block: Choices) -> None:
         """Add the providers of candidates that the limit may still cut off."""
         self._provider_used[block[:, self._problem.giving]] = True
 
@@ -77,9 +77,9 @@ class Summaries:
                 check = self._problem.budget.check
                 yield self._forest.summaries.joined(batch, self._order, check)
             else:
-                yield self._older(batch)
+                yield self._write_older(batch)
 
-    def _older(self, trees: Trees) -> bytes:
+    def _write_older(self, trees: Trees) -> bytes:
         """Write the summaries of trees in the form below 1.29."""
         roots = self._order.roots[trees]
         positions = expand_ranges(roots, self._order.end[roots] - roots)
@@ -99,14 +99,14 @@ class Summaries:
         )
 
 
-def limited_below_1_29(
+def limit_below_1_29(
     problem: Problem, candidates: Iterator[Choices], summaries: Summaries
 ) -> Iterator[Choices]:
     """Yield the candidates within the limit, and add the providers of all candidates to the summaries.
 
     The operator's maximum bounds the number of candidates.
     """
-    every = _note_rows(first_candidates(candidates, problem.options.maximum), summaries)
+    every = _add_providers(first_candidates(candidates, problem.options.maximum), summaries)
     for block in select_candidates(problem, every):
         problem.budget.hold(block.nbytes)
         yield block
@@ -114,9 +114,9 @@ def limited_below_1_29(
         problem.budget.check()
 
 
-def _note_rows(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choices]:
+def _add_providers(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choices]:
     for block in blocks:
-        summaries.note_unlimited(block)
+        summaries.add_providers(block)
         yield block
 
 
@@ -186,7 +186,7 @@ class ResponseBody:
     def _candidates(self) -> Iterator[bytes | memoryview]:
         for block in self._blocks:
             self.candidates += len(block)
-            self._summaries.note(block)
+            self._summaries.add_trees(block)
             rows = max(SLOTS_TOGETHER // max(block.shape[1], 1), 1)
             for start in range(0, len(block), rows):
                 yield self._write_block(block[start : start + rows])
@@ -196,10 +196,10 @@ class ResponseBody:
         self._problem.budget.check()
         plan, form = self._problem.plan, self._form
         patterns = [
-            (template_of(plan, pattern, form), rows) for pattern, rows in patterns_of(block)
+            (find_template(plan, pattern, form), rows) for pattern, rows in split_by_pattern(block)
         ]
         if len(patterns) == 1:
-            text = self._alike(patterns[0][0], block)
+            text = self._write_alike(patterns[0][0], block)
         else:
             text = self._write_patterns(patterns, block)
         if b"\0" in text:
@@ -207,13 +207,13 @@ class ResponseBody:
             text = text.replace(b"\0", b"")
         return memoryview(text)[:-1]
 
-    def _alike(self, template: Template, block: Choices) -> bytearray:
+    def _write_alike(self, template: Template, block: Choices) -> bytearray:
         """Write candidates of one pattern, each followed by a comma."""
         text = bytearray(template.text) * len(block)
         for slot, holes in template.holes.items():
             uuids = self._uuids.take(block[:, slot])
             for hole in holes:
-                _items(text, uuids.dtype, hole)[:: len(template.text)] = uuids
+                _view_items(text, uuids.dtype, hole)[:: len(template.text)] = uuids
         return text
 
     def _write_patterns(
@@ -229,8 +229,8 @@ class ResponseBody:
         for template, rows in patterns:
             self._problem.budget.check()
             candidate = np.dtype(f"V{len(template.text)}")
-            alike = np.frombuffer(self._alike(template, block[rows]), dtype=candidate)
-            _items(text, candidate)[begins[rows]] = alike
+            alike = np.frombuffer(self._write_alike(template, block[rows]), dtype=candidate)
+            _view_items(text, candidate)[begins[rows]] = alike
         return text
 
 
@@ -295,13 +295,13 @@ class SplitAnswer(ResponseBody):
         self.candidates = len(candidates)
         for candidate in candidates:
             allocations, served = list_allocations(plan, candidate.chosen, candidate.parts)
-            self._summaries.note_positions([row for row, _, _ in allocations])
+            self._summaries.add_trees_of_providers([row for row, _, _ in allocations])
             amounts, mappings = candidate_body(allocations, served, uuid_of)
             resources = {uuid: {"resources": of_uuid} for uuid, of_uuid in amounts.items()}
             yield orjson.dumps({"allocations": resources, "mappings": mappings})
 
 
-def _items(text: bytearray, kind: np.dtype[Any], offset: int = 0) -> npt.NDArray[Any]:
+def _view_items(text: bytearray, kind: np.dtype[Any], offset: int = 0) -> npt.NDArray[Any]:
     """Return a writable view of the items that begin at each byte of a text from an offset on.
 
     numpy copies whole items much faster than single characters.

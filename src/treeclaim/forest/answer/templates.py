@@ -60,12 +60,12 @@ _templates = ByteCache(_TEMPLATE_BYTES, None, makes_read_only=False)
 """Templates by plan, pattern and form."""
 
 
-def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
+def find_template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     """Return the template of a pattern in the form of a microversion (page 90, section 5.1)."""
-    return _templates.get((plan, pattern, form), partial(_template, plan, pattern, form))
+    return _templates.get((plan, pattern, form), partial(_make_template, plan, pattern, form))
 
 
-def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
+def _make_template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     amounts: dict[str, dict[str, int]] = {}
     serving: dict[str, dict[str, None]] = {}
     for first, slot in zip(pattern, plan.slots, strict=True):
@@ -96,7 +96,7 @@ def _allocations(amounts: dict[str, dict[str, int]], form: BodyForm) -> Any:
     }
 
 
-def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integers | slice]]:
+def split_by_pattern(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integers | slice]]:
     """Split a block of candidates (int64, shape (candidates, slots)) by pattern.
 
     Yields:
@@ -116,7 +116,7 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integer
         if (first == first[0]).all():
             yield tuple(first[0].tolist()), slice(start, start + len(part))
             continue
-        patterns, which = _distinct(first)
+        patterns, which = _find_distinct(first)
         for number, digits in enumerate(patterns.tolist()):
             yield tuple(digits), start + np.flatnonzero(which == number)
 
@@ -135,16 +135,16 @@ def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
     pattern = list(range(slots))
     for slot in range(slots):
         for earlier in range(slot):
-            same = columns[earlier] == columns[slot]
-            if same.all():
+            is_same = columns[earlier] == columns[slot]
+            if is_same.all():
                 pattern[slot] = pattern[earlier]
                 break
-            if same.any():
+            if is_same.any():
                 return None
     return tuple(pattern)
 
 
-def _distinct(
+def _find_distinct(
     patterns: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the distinct rows, and the index among them of each row."""

@@ -50,16 +50,16 @@ def _measure_of(kind: type) -> Callable[[Any], int]:
         # Such a value is stored elsewhere, or counted with the value of this key.
         return lambda _: 0
     if issubclass(kind, tuple | frozenset):
-        return lambda key: sys.getsizeof(key) + _sizes_of(key)
+        return lambda key: sys.getsizeof(key) + _sum_sizes(key)
     if issubclass(kind, Mapping):
-        return lambda key: sys.getsizeof(key) + _sizes_of(key) + _sizes_of(key.values())
+        return lambda key: sys.getsizeof(key) + _sum_sizes(key) + _sum_sizes(key.values())
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
-        return lambda key: sys.getsizeof(key) + _sizes_of([getattr(key, name) for name in names])
+        return lambda key: sys.getsizeof(key) + _sum_sizes([getattr(key, name) for name in names])
     return sys.getsizeof
 
 
-def _sizes_of(parts: Iterable[object]) -> int:
+def _sum_sizes(parts: Iterable[object]) -> int:
     # Empty tuples, False and so on are singletons, which take no memory.
     nonempty_parts = list(filter(None, parts))
     if set(map(type, nonempty_parts)) == {str}:
@@ -68,7 +68,7 @@ def _sizes_of(parts: Iterable[object]) -> int:
     return sum(map(size_of, nonempty_parts))
 
 
-def _let_write(value: object, *, may_write: bool) -> None:
+def _set_writable(value: object, *, may_write: bool) -> None:
     """Make the arrays in a value and its immutable containers writable or read-only.
 
     Mutable objects that the value refers to are left unchanged.
@@ -77,13 +77,13 @@ def _let_write(value: object, *, may_write: bool) -> None:
         value.flags.writeable = may_write
     elif isinstance(value, tuple):
         for part in value:
-            _let_write(part, may_write=may_write)
+            _set_writable(part, may_write=may_write)
     elif isinstance(value, Mapping):
         for part in value.values():
-            _let_write(part, may_write=may_write)
+            _set_writable(part, may_write=may_write)
     elif _is_frozen(type(value)):
         for field in dataclasses.fields(cast("Any", value)):
-            _let_write(getattr(value, field.name), may_write=may_write)
+            _set_writable(getattr(value, field.name), may_write=may_write)
 
 
 def _is_frozen(kind: type) -> bool:
@@ -147,7 +147,7 @@ class ByteCache:
             replaces: Whether to replace an existing value, which is kept otherwise.
         """
         if self._makes_read_only:
-            _let_write(value, may_write=False)
+            _set_writable(value, may_write=False)
         parts = value if isinstance(value, tuple) else (value,)
         nbytes = sum(part.nbytes for part in parts) + _OVERHEAD
         if self._key_bytes is not None:
@@ -173,7 +173,7 @@ class ByteCache:
                 return None
             self._drop(key)
         if self._makes_read_only:
-            _let_write(entry[0], may_write=True)
+            _set_writable(entry[0], may_write=True)
         return entry[0]
 
     def _drop(self, key: Hashable) -> None:

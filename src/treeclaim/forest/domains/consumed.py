@@ -69,7 +69,7 @@ def may_use_twice(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
     )
 
 
-def _most_units(forest: Forest, name: str) -> Integers | None:
+def _units_with_room(forest: Forest, name: str) -> Integers | None:
     """Return the units of each inventory of a class that its consumed inventories have room for.
 
     Returns:
@@ -85,7 +85,7 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
         first, end = search_ascending(columns.row.values, [rows, forest.end.values[rows]])
         indices = Window(first, end - first).pairs()[1]
         units = units.copy()
-        units[indices] = _compute_most_units(forest, columns, indices)
+        units[indices] = _compute_units_with_room(forest, columns, indices)
         return units
 
     consumed = forest.holdings.patterns.consumed & set(forest.classes)
@@ -93,19 +93,21 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
         forest,
         ("most by what is consumed", name),
         map(forest.classes.__getitem__, sorted(consumed)),
-        lambda: _compute_most_units(forest, columns, np.arange(len(columns))),
+        lambda: _compute_units_with_room(forest, columns, np.arange(len(columns))),
         reread,
     )
 
 
-def _compute_most_units(forest: Forest, columns: ClassInventories, indices: Integers) -> Integers:
+def _compute_units_with_room(
+    forest: Forest, columns: ClassInventories, indices: Integers
+) -> Integers:
     units = np.full(len(indices), np.iinfo(np.int64).max)
-    for consuming_indices, _, use, _, free in _each_use(forest, columns, indices):
+    for consuming_indices, _, use, _, free in _iterate_uses(forest, columns, indices):
         units[consuming_indices] = np.minimum(units[consuming_indices], free // use.amount)
     return units
 
 
-def _each_use(
+def _iterate_uses(
     forest: Forest, columns: ClassInventories, indices: Integers
 ) -> Iterator[tuple[Integers, int, Use, Rows, Integers]]:
     """Yield the consumption of inventories, for all inventories with the same use together.
@@ -131,13 +133,13 @@ def _each_use(
 def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
     """Return the index of each row's inventory of a class; arbitrary for rows without one."""
 
-    def made() -> npt.NDArray[np.int32]:
+    def make() -> npt.NDArray[np.int32]:
         rows = forest.classes[class_id].row.values
         indices = np.zeros(forest.row_count, dtype=np.int32)
         indices[rows] = np.arange(len(rows))
         return indices
 
-    return forest.cache.get(("indices by row", class_id), made)
+    return forest.cache.get(("indices by row", class_id), make)
 
 
 def have_room_for_consumed(
@@ -155,21 +157,19 @@ def have_room_for_consumed(
     """
     fits: Mask | None = None
     for name, amount in amounts.items():
-        units = _most_units(forest, name)
+        units = _units_with_room(forest, name)
         if units is not None:
             has_room = units[pairs.indices[name]] >= amount
             fits = has_room if fits is None else fits & has_room
     if fits is not None and len(amounts) > 1:
         # Several classes may use the same inventory.
         numbers = np.flatnonzero(fits)
-        uses = uses_of_options(forest, pairs, amounts, numbers)
+        uses = find_uses(forest, pairs, amounts, numbers)
         fits[numbers] = (uses.amounts <= uses.free).all(axis=1)
     return fits
 
 
-def uses_of_options(
-    forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers
-) -> Uses:
+def find_uses(forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers) -> Uses:
     """Return the uses of shared inventories by the options of a slot.
 
     Args:
@@ -181,7 +181,7 @@ def uses_of_options(
     parts = [
         part
         for name, amount in amounts.items()
-        for part in _uses_of_class(forest, pairs, name, min(amount, _GREATEST), numbers)
+        for part in _find_uses_of_class(forest, pairs, name, min(amount, _GREATEST), numbers)
     ]
     uses = Uses(
         *(
@@ -190,11 +190,11 @@ def uses_of_options(
         )
     )
     if len(amounts) > 1:
-        _add_up(uses)
+        _merge_uses(uses)
     return uses
 
 
-def _uses_of_class(
+def _find_uses_of_class(
     forest: Forest, pairs: Pairs, name: str, amount: int, numbers: Integers
 ) -> Iterator[Uses]:
     """Yield the uses of the options' inventories of a consumed class, and of the inventories these consume."""
@@ -206,7 +206,7 @@ def _uses_of_class(
         codes = class_id * count + pairs.provider[numbers]
         free = columns.free.values[indices]
         yield Uses(codes[:, None], np.full_like(codes, amount)[:, None], free[:, None])
-    each = list(_each_use(forest, columns, indices))
+    each = list(_iterate_uses(forest, columns, indices))
     shape = len(numbers), 1 + max((place for _, place, _, _, _ in each), default=-1)
     uses = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
     for which, place, use, consumed_rows, free in each:
@@ -216,7 +216,7 @@ def _uses_of_class(
     yield uses
 
 
-def _add_up(uses: Uses) -> None:
+def _merge_uses(uses: Uses) -> None:
     """Merge the uses of one inventory by several classes, within each option."""
     for later in range(1, uses.codes.shape[1]):
         for place in range(later):

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.consumed import Uses, uses_of_options
+from treeclaim.forest.domains.consumed import Uses, find_uses
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import (
@@ -144,10 +144,10 @@ class Domain:
 
     def sums(self, numbers: Integers) -> npt.NDArray[np.float64]:
         """Return the sum over each anchor's options, given a number for each option."""
-        return range_sums(numbers, self.starts[:-1], self.starts[1:])
+        return sum_ranges(numbers, self.starts[:-1], self.starts[1:])
 
 
-def range_sums(numbers: Integers, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
+def sum_ranges(numbers: Integers, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
     """Return the sum of the numbers in each range."""
     before = np.zeros(len(numbers) + 1)
     numbers.cumsum(out=before[1:], dtype=np.float64)
@@ -162,7 +162,7 @@ def slots_served(constraint: JointConstraint, domain: Domain) -> Integers:
     return domain.room[constraint.resource_class] // constraint.least
 
 
-def domain_of(
+def build_domain(
     forest: Forest,
     relation: Relation,
     anchors: Integers,
@@ -179,7 +179,7 @@ def domain_of(
         uses: Amounts of the slot, by class name, if its uses are compared; else None.
     """
     pairs, fits = relation.pairs, relation.fits
-    chosen, starts = _pairs_of(pairs.starts, anchors)
+    chosen, starts = _select_pairs(pairs.starts, anchors)
     if fits is not None:
         fits = fits[chosen]
         starts = counts_before(fits)[starts]
@@ -187,14 +187,14 @@ def domain_of(
     for name in joint_classes:
         indices = pairs.indices[name]
         numbers = np.arange(indices.start, indices.stop) if isinstance(indices, slice) else indices
-        room[name] = forest.class_inventories(name).room(_kept_positions(numbers[chosen], fits))
+        room[name] = forest.class_inventories(name).room(_select_fitting(numbers[chosen], fits))
     option_uses = None
     if uses is not None:
-        numbers = _kept_positions(np.arange(len(pairs.provider))[chosen], fits)
-        option_uses = uses_of_options(forest, pairs, uses, numbers)
+        numbers = _select_fitting(np.arange(len(pairs.provider))[chosen], fits)
+        option_uses = find_uses(forest, pairs, uses, numbers)
     return Domain(
         starts=starts,
-        positions=_kept_positions(pairs.provider[chosen], fits),
+        positions=_select_fitting(pairs.provider[chosen], fits),
         order=forest.order,
         is_local=pairs.is_local,
         room=room,
@@ -202,7 +202,7 @@ def domain_of(
     )
 
 
-def _pairs_of(starts: Integers, anchors: Integers) -> tuple[Integers | slice, Integers]:
+def _select_pairs(starts: Integers, anchors: Integers) -> tuple[Integers | slice, Integers]:
     """Return the pairs of some roots, and where each root's pairs begin among them, with the end."""
     if not len(anchors):
         return slice(0), np.zeros(1, dtype=np.int64)
@@ -214,6 +214,6 @@ def _pairs_of(starts: Integers, anchors: Integers) -> tuple[Integers | slice, In
     return expand_ranges(starts[anchors], counts), np.append(0, counts.cumsum())
 
 
-def _kept_positions(numbers: Integers, fits: Mask | None) -> Integers:
+def _select_fitting(numbers: Integers, fits: Mask | None) -> Integers:
     kept: Integers = numbers if fits is None else numbers[fits]
     return kept

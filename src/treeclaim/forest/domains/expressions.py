@@ -55,7 +55,7 @@ def filter_by_expressions(
     versions = _Versions(attributes, budget)
     for expression in expressions:
         budget.check()
-        rows = rows[_JudgedRows(attributes, rows, versions).holds(expression.node)]
+        rows = rows[_Evaluator(attributes, rows, versions).evaluate(expression.node)]
     return rows
 
 
@@ -67,7 +67,7 @@ class _Versions:
         self._budget = budget
         self._read: dict[int, tuple[int, ...] | None] = {}
 
-    def comparing(
+    def compare_texts(
         self,
         codes: Integers,
         compare: Callable[[Any, Any], Any],
@@ -91,7 +91,7 @@ class _Versions:
         return holds[codes]
 
 
-class _JudgedRows:
+class _Evaluator:
     """Rows for which an expression is evaluated."""
 
     def __init__(self, attributes: AttributeColumns, rows: Rows, versions: _Versions) -> None:
@@ -100,14 +100,14 @@ class _JudgedRows:
         self._versions = versions
         self._known: dict[str, tuple[Kinds, Integers]] = {}
 
-    def holds(self, node: Node) -> Mask:
+    def evaluate(self, node: Node) -> Mask:
         holds: Mask
         if isinstance(node, Disjunction):
-            holds = np.logical_or.reduce([self.holds(part) for part in node.parts])
+            holds = np.logical_or.reduce([self.evaluate(part) for part in node.parts])
         elif isinstance(node, Conjunction):
-            holds = np.logical_and.reduce([self.holds(part) for part in node.parts])
+            holds = np.logical_and.reduce([self.evaluate(part) for part in node.parts])
         elif isinstance(node, Negation):
-            holds = ~self.holds(node.part)
+            holds = ~self.evaluate(node.part)
         elif isinstance(node, Existence):
             holds = self._values(node.name)[0] != ABSENT
         else:
@@ -133,6 +133,6 @@ class _JudgedRows:
         versions = [value for value in term.values if isinstance(value, VersionValue)]
         if versions:
             is_text = kinds == AttributeKind.TEXT
-            is_text[is_text] = self._versions.comparing(values[is_text], compare, versions)
+            is_text[is_text] = self._versions.compare_texts(values[is_text], compare, versions)
             holds |= is_text
         return holds

@@ -72,13 +72,13 @@ def require_known_classes(forest: Forest, resources: Iterable[str]) -> None:
 def have_any_trait(forest: Forest, names: Collection[str]) -> Mask:
     """Return which rows have at least one of these existing traits; dead rows have none."""
 
-    def made() -> Mask:
+    def make() -> Mask:
         traits = forest.catalogue.traits
         mask = forest.links[TRAITS.name].mask(traits[name].id for name in names)
         mask &= forest.alive.values
         return mask
 
-    return forest.cache.get(("rows with any trait", frozenset(names)), made)
+    return forest.cache.get(("rows with any trait", frozenset(names)), make)
 
 
 def sharing_rows(forest: Forest) -> Mask:
@@ -94,11 +94,11 @@ def values_by_row(forest: Forest, name: str) -> Integers:
     Two numbers are equal if and only if type and value are equal.
     """
 
-    def made() -> Integers:
+    def make() -> Integers:
         kinds, values = forest.attributes.at(name, np.arange(forest.row_count))
         return values * _KINDS + kinds
 
-    return forest.cache.get(("values by row", name), made)
+    return forest.cache.get(("values by row", name), make)
 
 
 def likenesses_of_values(forest: Forest, name: str) -> Integers:
@@ -109,7 +109,7 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
     missing value.
     """
 
-    def made() -> Integers:
+    def make() -> Integers:
         values, roots = values_by_row(forest, name), forest.root.values
         has = np.flatnonzero((values != ABSENT) & forest.alive.values)
         has = has[np.lexsort((has, values[has], roots[has]))]
@@ -120,7 +120,7 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
         likenesses[has] = first - roots[has] + 1
         return likenesses
 
-    return forest.cache.get(("likenesses of values", name), made)
+    return forest.cache.get(("likenesses of values", name), make)
 
 
 def _is_below(forest: Forest, heads: Rows) -> Mask:
@@ -264,7 +264,7 @@ def armed_heads(forest: Forest) -> Rows | None:
     if forest.ignores_conditions or not armed:
         return None
 
-    def made() -> Rows:
+    def make() -> Rows:
         heads = np.full(forest.row_count, NO_ROW, dtype=np.int64)
         rows = [links.rows(condition, forest.alive.values) for condition in armed]
         end = 0
@@ -274,7 +274,7 @@ def armed_heads(forest: Forest) -> Rows | None:
                 heads[row:end] = row
         return heads
 
-    return forest.cache.get("armed heads", made)
+    return forest.cache.get("armed heads", make)
 
 
 def _at_or_below(forest: Forest, conditions: Iterable[Condition]) -> Mask:

@@ -71,11 +71,11 @@ class Pairs:
         return read_only(reached)
 
 
-Serving = Callable[[Rows], tuple[Rows, Rows]]
+FindProviders = Callable[[Rows], tuple[Rows, Rows]]
 """Finds the rows that serve their own tree, and the sharing ones that serve others."""
 
 
-def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
+def follow_pairs(forest: Forest, pairs: Pairs, serving: FindProviders) -> Pairs | None:
     """Return pairs after the latest changes of trees; None if they must be found again.
 
     The former pairs must not be used afterwards, as their columns may be written in place.
@@ -87,11 +87,11 @@ def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None
         local, lent = serving(np.arange(splice.rows.start, splice.rows.stop))
         if len(lent) or sharing_rows(forest)[local].any():
             return None
-        pairs = _splice(forest, pairs, splice, local)
+        pairs = _splice_pairs(forest, pairs, splice, local)
     return replace(pairs, moment=forest.splices.mark)
 
 
-def _splice(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
+def _splice_pairs(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
     """Replace the pairs of one tree; a later splice may have marked its rows as dead."""
     tree, behind = splice.tree, splice.tree + splice.trees_before
     first, end = int(pairs.starts[tree]), int(pairs.starts[behind])
@@ -101,14 +101,14 @@ def _splice(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
         here = np.full(splice.trees_now, first)
         starts = np.concatenate([starts[:tree], here, starts[behind:] + added_pairs])
     indices = {
-        name: _indices(forest, name, indices, (first, end), local)
+        name: _splice_indices(forest, name, indices, (first, end), local)
         for name, indices in pairs.indices.items()
     }
     provider = _replace_part(pairs.provider, (first, end), local)
     return replace(pairs, starts=starts, provider=provider, indices=indices)
 
 
-def _indices(
+def _splice_indices(
     forest: Forest, name: str, indices: Indices, replaced: tuple[int, int], local: Rows
 ) -> Indices:
     if replaced[0] == replaced[1] and not len(local):

@@ -70,16 +70,16 @@ class Relation:
         return providers if self.fits is None else providers[self.fits[part]]
 
 
-def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
+def have_common_provider(forest: Forest, first: Pairs, second: Pairs) -> bool:
     """Return whether both have a provider in common, under any anchors."""
 
-    def made() -> np.bool_:
-        mine = np.zeros(forest.row_count, dtype=np.bool_)
-        mine[first.provider] = True
-        return np.bool_(mine[other.provider].any())
+    def make() -> np.bool_:
+        is_provider = np.zeros(forest.row_count, dtype=np.bool_)
+        is_provider[first.provider] = True
+        return np.bool_(is_provider[second.provider].any())
 
-    return first is other or bool(
-        forest.cache.get(("common provider", first.serial, other.serial), made)
+    return first is second or bool(
+        forest.cache.get(("common provider", first.serial, second.serial), make)
     )
 
 
@@ -90,11 +90,11 @@ def counts_before(mask: Mask) -> Integers:
     return before
 
 
-def relations_of(
+def build_relations(
     forest: Forest, group: RequestGroup, budget: Budget = UNBOUNDED
 ) -> list[Relation]:
     """Return the relations of a group's slots: one for a suffixed group, else one for each class."""
-    conditions = _counting(forest, group.conditions, gives=bool(group.resources))
+    conditions = _effective_conditions(forest, group.conditions, gives=bool(group.resources))
     if group.suffix != NO_GROUP:
         budget.check()
         classes = tuple(sorted(group.resources))
@@ -102,7 +102,7 @@ def relations_of(
         return [_compare_amounts(forest, group, pairs)]
     # The providers of the group must have the required traits together, so a single class needs them
     # all from its provider.
-    make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed_pairs
+    make = _single_class_pairs if len(group.resources) == 1 else _unsuffixed_pairs
     relations = []
     for name in group.resources:
         budget.check()
@@ -111,11 +111,11 @@ def relations_of(
     return relations
 
 
-def split_relation(
+def build_split_relation(
     forest: Forest, group: RequestGroup, resource_class: str, budget: Budget = UNBOUNDED
 ) -> Relation:
     """Return the providers that may give a part of an amount of the unsuffixed group."""
-    conditions = _counting(forest, group.conditions, gives=True)
+    conditions = _effective_conditions(forest, group.conditions, gives=True)
     pairs = _cached_pairs(forest, (resource_class,), conditions, _unsuffixed_pairs, budget)
     if not pairs.indices:
         return Relation(pairs, None)
@@ -125,12 +125,12 @@ def split_relation(
     return Relation(pairs, columns.fits_part(indices, group.resources[resource_class]))
 
 
-def all_inventories(forest: Forest, resource_class: str, budget: Budget = UNBOUNDED) -> Pairs:
+def pair_all_inventories(forest: Forest, resource_class: str, budget: Budget = UNBOUNDED) -> Pairs:
     """Return the pairs of each anchor with all inventories of a class that it reaches."""
     return _cached_pairs(forest, (resource_class,), _ANY_PROVIDER, _unsuffixed_pairs, budget)
 
 
-def anchors_allowed(
+def find_allowed_anchors(
     forest: Forest, root: ProviderConditions, unsuffixed: ProviderConditions | None
 ) -> Mask | None:
     """Return which roots may be anchors (page 90, `R` and `out(a)`), shape (roots,); None for all.
@@ -144,7 +144,7 @@ def anchors_allowed(
     if root.is_empty and not outcast:
         return None
 
-    def made() -> Mask:
+    def make() -> Mask:
         order = forest.order
         rows = filters.filter_by_conditions(forest, root, order.roots)
         if unsuffixed is not None:
@@ -153,7 +153,7 @@ def anchors_allowed(
         allowed[order.tree[rows]] = True
         return allowed
 
-    return forest.cache.get(("anchors", root, outcast), made)
+    return forest.cache.get(("anchors", root, outcast), make)
 
 
 def _compare_amounts(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
@@ -175,7 +175,7 @@ def _compare_amounts(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relat
 _ANY_PROVIDER = ProviderConditions(tolerates=None)
 """Conditions that every provider meets."""
 
-_Makes = Callable[[Forest, ProviderConditions, Rows, Budget], tuple[Rows, Rows]]
+_FindProviders = Callable[[Forest, ProviderConditions, Rows, Budget], tuple[Rows, Rows]]
 """Finds the rows that serve their own tree, and the sharing ones that serve others."""
 
 
@@ -183,7 +183,7 @@ def _cached_pairs(
     forest: Forest,
     classes: tuple[str, ...],
     conditions: ProviderConditions,
-    make: _Makes,
+    make: _FindProviders,
     budget: Budget,
 ) -> Pairs:
     def serving(rows: Rows) -> tuple[Rows, Rows]:
@@ -204,12 +204,14 @@ def _cached_pairs(
             lambda rows: serving(filters.filter_by_classes(forest, classes, rows)),
         )
     if pairs is None:
-        pairs = _pairs(forest, classes, *serving(filters.find_rows_with_classes(forest, classes)))
+        pairs = _make_pairs(
+            forest, classes, *serving(filters.find_rows_with_classes(forest, classes))
+        )
     forest.pairs.keep(key, pairs)
     return pairs
 
 
-def _counting(
+def _effective_conditions(
     forest: Forest, conditions: ProviderConditions, *, gives: bool
 ) -> ProviderConditions:
     """Return the conditions with those tolerations that have an effect, for equal keys of caches."""
@@ -229,10 +231,10 @@ def _suffixed_pairs(
 ) -> tuple[Rows, Rows]:
     """Find the providers that can serve a suffixed group (page 90, sections 3.3 and 3.4)."""
     rows = filters.filter_by_conditions(forest, conditions, rows, budget)
-    return rows, _sharing(forest, rows)
+    return rows, _select_sharing(forest, rows)
 
 
-def _only_of_unsuffixed(
+def _single_class_pairs(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
     return _unsuffixed_pairs(
@@ -248,10 +250,10 @@ def _unsuffixed_pairs(
 ) -> tuple[Rows, Rows]:
     """Find the providers that may supply one class of the unsuffixed group (section 3.2).
 
-    `anchors_allowed` checks that the anchor root is in no forbidden aggregate.
+    `find_allowed_anchors` checks that the anchor root is in no forbidden aggregate.
     """
     if conditions.is_empty:
-        return rows, _sharing(forest, rows)
+        return rows, _select_sharing(forest, rows)
     of_providers = ("forbidden", "in_subtree", "forbidden_aggregates")
     rows = filters.filter_by_fields(forest, conditions, rows, of_providers)
     rows = filter_by_expressions(forest.attributes, conditions.where, rows, budget)
@@ -260,15 +262,15 @@ def _unsuffixed_pairs(
     if conditions.in_tree:
         return local, rows[:0]
     return local, filters.filter_by_fields(
-        forest, conditions, _sharing(forest, rows), ["member_of"]
+        forest, conditions, _select_sharing(forest, rows), ["member_of"]
     )
 
 
-def _sharing(forest: Forest, rows: Rows) -> Rows:
+def _select_sharing(forest: Forest, rows: Rows) -> Rows:
     return rows[filters.sharing_rows(forest)[rows]]
 
 
-def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
+def _make_pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
     """Pair providers with their own root, and sharing providers with the roots they share with."""
     order = forest.order
     provider = order.in_order(local)

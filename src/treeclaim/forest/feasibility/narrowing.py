@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.domain import Domain, range_sums, slots_served
+from treeclaim.forest.domains.domain import Domain, slots_served, sum_ranges
 from treeclaim.forest.question.slots import JointConstraint, SlotComparison
 from treeclaim.forest.table.columns import Integers, Mask, merge_rows, search_ascending
 from treeclaim.forest.table.order import TreeOrder
@@ -134,9 +134,9 @@ def find_heads(
         competing = {id(domains[slot]): domains[slot] for slot in constraint.slots}
         served, units = np.zeros(len(positions)), np.zeros(len(positions))
         for number, domain in competing.items():
-            served += range_sums(slots_served(constraint, domain), *inside[number])
+            served += sum_ranges(slots_served(constraint, domain), *inside[number])
             if constraint.resource_class is not None:
-                units += range_sums(domain.room[constraint.resource_class], *inside[number])
+                units += sum_ranges(domain.room[constraint.resource_class], *inside[number])
         viable &= served >= len(constraint.slots)
         if constraint.resource_class is not None:
             viable &= units >= constraint.total

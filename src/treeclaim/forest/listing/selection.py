@@ -17,7 +17,7 @@ from treeclaim.forest.table.columns import NO_ROW, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import ProviderConditions, ProviderQuery
 
-_NOBODY = np.empty(0, dtype=np.int64)
+_NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Page:
     next_after: int | None
 
 
-def page_of(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
+def select_page(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
     """Return the first `limit` of the rows with ids above `after`, in order of creation."""
     if len(rows) == len(forest):
-        rows = forest.rows_created_behind(after, limit + 1)
+        rows = forest.rows_created_after(after, limit + 1)
     ids = forest.id.values[rows]
     behind = np.flatnonzero(ids > after)
     order = behind[np.argsort(ids[behind], kind="stable")]
@@ -53,9 +53,9 @@ def select_rows(forest: Forest, query: ProviderQuery) -> Rows:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, even if no provider remains.
     """
     rows = select_by_conditions(
-        forest, query.conditions, _named_rows(forest, query.name, query.uuids)
+        forest, query.conditions, _find_named_rows(forest, query.name, query.uuids)
     )
-    return _with_room(forest, query.resources, rows)
+    return _filter_by_room(forest, query.resources, rows)
 
 
 def select_by_conditions(
@@ -77,7 +77,7 @@ def select_by_conditions(
     return filters.filter_by_conditions(forest, conditions, rows)
 
 
-def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows:
+def _filter_by_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows:
     """Return the rows whose provider alone has these amounts free.
 
     Raises:
@@ -129,7 +129,7 @@ class ProviderList:
         return zip(self.uuid[first:end].tolist(), self.name[first:end], *columns, strict=True)
 
 
-def provider_list(forest: Forest, rows: Rows) -> ProviderList:
+def copy_providers(forest: Forest, rows: Rows) -> ProviderList:
     """Copy rows out of the Forest."""
     parents = forest.parent.values[rows]
     return ProviderList(
@@ -154,29 +154,31 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    named = _named_rows(forest, query.name, query.uuids)
+    named = _find_named_rows(forest, query.name, query.uuids)
     if named is not None and conditions.is_empty and not query.resources:
         return named
     rows = filters.find_rows_in_trees(forest, conditions)
     if conditions.in_tree and not len(rows):
-        return _NOBODY
+        return _NO_ROWS
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
     if conditions.required:
         rows = filters.filter_by_fields(forest, conditions, rows, ["required"])
         if not len(rows):
-            return _NOBODY
+            return _NO_ROWS
     filters.require_known_traits(forest, conditions.forbidden)
     rows = filters.filter_by_fields(forest, conditions, rows, ["forbidden", "member_of"])
     if conditions.member_of and not len(rows):
-        return _NOBODY
+        return _NO_ROWS
     rows = filters.filter_by_fields(forest, conditions, rows, ["forbidden_aggregates"])
-    rows = _with_room(forest, query.resources, rows)
+    rows = _filter_by_room(forest, query.resources, rows)
     if named is not None:
         rows = rows[np.isin(rows, named)]
     return forest.order.in_order(rows)
 
 
-def _named_rows(forest: Forest, name: str | None, uuids: Collection[str] | None) -> Rows | None:
+def _find_named_rows(
+    forest: Forest, name: str | None, uuids: Collection[str] | None
+) -> Rows | None:
     """Return the rows with this name and one of these UUIDs, ascending; None without both filters."""
     candidate_rows: list[set[int | None]] = []
     if name is not None:

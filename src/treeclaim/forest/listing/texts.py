@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from treeclaim.forest.listing.selection import provider_list
+from treeclaim.forest.listing.selection import copy_providers
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
@@ -115,7 +115,7 @@ class ListingTexts:
         while stale:
             self.prepare(forest, rows[stale])
             texts, stale = self._find(forest, rows)
-        return list(map(b"".join, map(_chosen(include), texts)))
+        return list(map(b"".join, map(_make_selector(include), texts)))
 
     def prepare(self, forest: Forest, rows: Rows) -> None:
         """Write the texts of rows."""
@@ -123,13 +123,13 @@ class ListingTexts:
             return
         if self.nbytes > _MOST_BYTES:
             self._clear()
-        held = list(_held(forest, rows))
+        inventories = list(_find_inventories(forest, rows))
         written = zip(
-            _heads(forest, rows),
-            self._inventories(forest, rows, held),
-            _usages(len(rows), held),
+            _write_heads(forest, rows),
+            self._write_inventories(forest, rows, inventories),
+            _write_usages(len(rows), inventories),
             *(self._write_links(forest, rows, part) for part in LINKED_PARTS),
-            self._attributes(forest, rows),
+            self._write_attributes(forest, rows),
             self._write_links(forest, rows, CONDITIONS),
             strict=True,
         )
@@ -137,12 +137,12 @@ class ListingTexts:
         for handle, stamp, texts in zip(handles.tolist(), stamps.tolist(), written, strict=True):
             self._texts.keep(handle, stamp, texts, _ROW_BYTES + len(texts[0]) + len(texts[2]))
 
-    def _inventories(
-        self, forest: Forest, rows: Rows, held: Iterable[_ClassInventories]
+    def _write_inventories(
+        self, forest: Forest, rows: Rows, inventories: Iterable[_ClassInventories]
     ) -> list[bytes]:
         """Write the inventories of rows, with their consumption (contract page 102, section 2)."""
         parts: list[list[bytes]] = [[] for _ in range(len(rows))]
-        for of_class in held:
+        for of_class in inventories:
             class_id, columns, indices = of_class.class_id, of_class.columns, of_class.indices
             stocks = zip(
                 *(getattr(columns, name).values[indices].tolist() for name in AMOUNTS), strict=True
@@ -152,10 +152,10 @@ class ListingTexts:
                 of_class.at.tolist(), indices.tolist(), patterns, stocks, strict=True
             ):
                 consumes = forest.consumes(int(rows[at]), class_id, index) if pattern else ()
-                parts[at].append(of_class.name + b":" + self._stock(stock, consumes))
-        return [self._once(b',"inventories":{%b}' % b",".join(texts)) for texts in parts]
+                parts[at].append(of_class.name + b":" + self._write_inventory(stock, consumes))
+        return [self._intern(b',"inventories":{%b}' % b",".join(texts)) for texts in parts]
 
-    def _stock(self, stock: tuple[Any, ...], consumes: tuple[Consumption, ...]) -> bytes:
+    def _write_inventory(self, stock: tuple[Any, ...], consumes: tuple[Consumption, ...]) -> bytes:
         """Write an inventory, given the values of `AMOUNTS` and its consumption; equal ones share a text."""
         text = self._shared.get((stock, consumes))
         if text is None:
@@ -183,22 +183,22 @@ class ListingTexts:
             texts.append(text)
         return texts
 
-    def _attributes(self, forest: Forest, rows: Rows) -> list[bytes]:
+    def _write_attributes(self, forest: Forest, rows: Rows) -> list[bytes]:
         """Write the attributes of rows, whose bytes count, as they may be long and all distinct."""
         texts = []
         for attributes in forest.attributes_of_each(rows):
             text = b',"%b":%b' % (ATTRIBUTES.name.encode(), orjson.dumps(attributes))
             if text not in self._shared:
                 self._shared_bytes += len(text)
-            texts.append(self._once(text))
+            texts.append(self._intern(text))
         return texts
 
-    def _once(self, text: bytes) -> bytes:
+    def _intern(self, text: bytes) -> bytes:
         """Return the one object that stands for a text."""
         return self._shared.setdefault(text, text)
 
 
-def _held(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]:
+def _find_inventories(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]:
     """Yield the inventories of rows by class, in order of class id."""
     for class_id in sorted(forest.classes_of(rows)):
         columns = forest.classes[class_id]
@@ -207,10 +207,10 @@ def _held(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]:
         yield _ClassInventories(class_id, name, columns, np.flatnonzero(has), indices)
 
 
-def _usages(count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
+def _write_usages(count: int, inventories: Iterable[_ClassInventories]) -> list[bytes]:
     """Write the used amounts of all rows."""
     parts: list[list[bytes]] = [[] for _ in range(count)]
-    for of_class in held:
+    for of_class in inventories:
         form = of_class.name + b":%d"
         used = of_class.columns.used.values[of_class.indices].tolist()
         for at, usage in zip(of_class.at.tolist(), used, strict=True):
@@ -218,7 +218,7 @@ def _usages(count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
     return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
 
-def _heads(forest: Forest, rows: Rows) -> list[bytes]:
+def _write_heads(forest: Forest, rows: Rows) -> list[bytes]:
     """Write the members that each provider has, without the closing brace."""
     return [
         _HEAD
@@ -229,11 +229,11 @@ def _heads(forest: Forest, rows: Rows) -> list[bytes]:
             _NULL if is_root else b'"%b"' % parent,
             root,
         )
-        for uuid, name, generation, parent, root, is_root in provider_list(forest, rows).entries()
+        for uuid, name, generation, parent, root, is_root in copy_providers(forest, rows).entries()
     ]
 
 
-def _chosen(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]]:
+def _make_selector(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]]:
     """Return a function that selects the requested parts."""
     included_names = set(include)
     parts = [at for at, name in enumerate(INCLUDABLE, 1) if name in included_names]

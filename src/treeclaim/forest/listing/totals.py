@@ -56,7 +56,7 @@ class GroupPage:
     next_after: str | None
 
 
-def groups_of(
+def find_groups(
     forest: Forest,
     rows: Rows,
     by: By,
@@ -77,26 +77,26 @@ def groups_of(
     """
     rows = require_ascending(rows)
     if by is By.TREE:
-        return _trees(forest, rows, int(after or 0), limit)
+        return _group_by_tree(forest, rows, int(after or 0), limit)
     if by is By.TRAIT:
         lists = forest.links[TRAITS.name].lists()
         traits = forest.catalogue.traits
         names = sorted(
             name for name, trait in traits.items() if name > after and trait.id in lists
         )
-        group, members = _flat([lists[traits[name].id] for name in names])
-        group, at = _passing(rows, group, members)
-        return _page(group, at, [(None, name) for name in names], names, limit)
+        group, members = _concatenate_lists([lists[traits[name].id] for name in names])
+        group, at = _filter_members(rows, group, members)
+        return _make_page(group, at, [(None, name) for name in names], names, limit)
     lists_by_uuid = forest.links[AGGREGATES.name].lists()
     uuids = sorted(
         uuid for uuid in lists_by_uuid if uuid > after and (among is None or uuid in among)
     )
-    group, members = _flat([lists_by_uuid[uuid] for uuid in uuids])
-    group, at = _with_trees_of_roots(forest, rows, group, members)
-    return _page(group, at, [(uuid, None) for uuid in uuids], uuids, limit)
+    group, members = _concatenate_lists([lists_by_uuid[uuid] for uuid in uuids])
+    group, at = _expand_root_members(forest, rows, group, members)
+    return _make_page(group, at, [(uuid, None) for uuid in uuids], uuids, limit)
 
 
-def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> GroupPage:
+def _group_by_tree(forest: Forest, rows: Rows, after: int, limit: int) -> GroupPage:
     heads, tree = np.unique(forest.root.values[rows], return_inverse=True)
     ids = forest.id.values[heads]
     later = np.flatnonzero(ids > after)
@@ -108,15 +108,15 @@ def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> GroupPage:
     at = np.argsort(group, kind="stable")[np.count_nonzero(group < 0) :]
     uuids = [uuid.decode() for uuid in forest.uuid.values[heads[order]].tolist()]
     labels = list(zip(uuids, forest.names(heads[order].tolist()), strict=True))
-    return _page(group[at], at, labels, list(map(str, ids[order].tolist())), limit)
+    return _make_page(group[at], at, labels, list(map(str, ids[order].tolist())), limit)
 
 
-def _with_trees_of_roots(
+def _expand_root_members(
     forest: Forest, rows: Rows, group: Integers, members: Rows
 ) -> tuple[Integers, Integers]:
     """Return the groups and indices of rows that are members, or have a member root, each pair once."""
     is_root = forest.root.values[members] == members
-    own_group, own_at = _passing(rows, group[~is_root], members[~is_root])
+    own_group, own_at = _filter_members(rows, group[~is_root], members[~is_root])
     # The rows of a tree are contiguous.
     roots = members[is_root]
     first = search_ascending(rows, roots)
@@ -127,19 +127,19 @@ def _with_trees_of_roots(
     return np.divmod(np.unique(all_groups * width + all_at), width)
 
 
-def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
+def _concatenate_lists(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
     """Return all rows of the lists, each with the number of its list."""
     number = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
     return number, np.concatenate([np.empty(0, dtype=np.int64), *lists])
 
 
-def _passing(rows: Rows, group: Integers, members: Rows) -> tuple[Integers, Integers]:
+def _filter_members(rows: Rows, group: Integers, members: Rows) -> tuple[Integers, Integers]:
     """Return the groups and indices of the members that are among ascending rows."""
     passes, at = find_ascending(rows, members)
     return group[passes], at[passes]
 
 
-def _page(
+def _make_page(
     group: Integers,
     at: Integers,
     labels: Sequence[tuple[str | None, str | None]],
@@ -206,9 +206,7 @@ class InventoryAmounts:
         sums = self._sums(self._class, slice(None))
         return {self._names[number]: of_class for number, of_class in sums}
 
-    def totals_by_group(
-        self, groups: GroupPage, budget: Budget = UNBOUNDED
-    ) -> list[dict[str, Any]]:
+    def sum_by_group(self, groups: GroupPage, budget: Budget = UNBOUNDED) -> list[dict[str, Any]]:
         """Return the UUID, the name and the sums of each group."""
         sums: list[Totals] = [{} for _ in groups.labels]
         by_provider = np.argsort(self._at, kind="stable")
@@ -301,7 +299,7 @@ def _classes(
     ]
 
 
-def totals_of_aggregates(
+def sum_by_aggregate(
     forest: Forest, rows: Rows, aggregates: Sequence[str], held: Held
 ) -> dict[str, Totals]:
     """Return the sums of each aggregate over the rows that are in it, or whose root is.
@@ -313,6 +311,6 @@ def totals_of_aggregates(
         held: Held amounts.
     """
     uuids = frozenset(aggregates)
-    groups = groups_of(forest, rows, By.AGGREGATE, after="", limit=len(uuids), among=uuids)
-    sums = InventoryAmounts(forest, rows, held).totals_by_group(groups)
+    groups = find_groups(forest, rows, By.AGGREGATE, after="", limit=len(uuids), among=uuids)
+    sums = InventoryAmounts(forest, rows, held).sum_by_group(groups)
     return {str(group["uuid"]): group["totals"] for group in sums}

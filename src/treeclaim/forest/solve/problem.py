@@ -16,10 +16,10 @@ from treeclaim.forest.domains.filters import (
 )
 from treeclaim.forest.domains.relation import (
     Relation,
-    anchors_allowed,
+    build_relations,
+    build_split_relation,
+    find_allowed_anchors,
     have_common_provider,
-    relations_of,
-    split_relation,
 )
 from treeclaim.forest.question.plan import Plan, get_plan
 from treeclaim.forest.solve.partial.rules import Rules
@@ -125,7 +125,7 @@ def relate(
     # Mixes are large, and only the scoring reads them.
     plan = get_plan(request if request.order is None else request.without_mixes())
     order = forest.order
-    relations_of_groups = [relations_of(forest, group, budget) for group in plan.groups]
+    relations_of_groups = [build_relations(forest, group, budget) for group in plan.groups]
     relations = tuple([relations_of_groups[slot.group][slot.part] for slot in plan.slots])
     budget.hold(
         sum([relation.pairs.nbytes for of_group in relations_of_groups for relation in of_group])
@@ -141,7 +141,7 @@ def relate(
         options=options,
         relations=relations,
         split_relations=split,
-        allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
+        allowed=find_allowed_anchors(forest, request.root, unsuffixed[0] if unsuffixed else None),
         rules=_rules(forest, plan, relations, order, budget),
         order=order,
         budget=budget,
@@ -180,7 +180,7 @@ def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relati
     relations = []
     for name in plan.split:
         budget.check()
-        relations.append(split_relation(forest, unsuffixed, name, budget))
+        relations.append(build_split_relation(forest, unsuffixed, name, budget))
     return tuple(relations)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.domains.domain import Domain, domain_of
+from treeclaim.forest.domains.domain import Domain, build_domain
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.narrowing import (
     Heads,
@@ -158,6 +158,6 @@ def _domains(problem: Problem, trees: Trees) -> list[Domain]:
         if id(relation) not in made:
             names = [name for name in slot.resources if name in joint_classes]
             uses = slot.counted if number in problem.rules.consuming else None
-            made[id(relation)] = domain_of(problem.forest, relation, trees, names, uses)
+            made[id(relation)] = build_domain(problem.forest, relation, trees, names, uses)
         domains.append(made[id(relation)])
     return domains

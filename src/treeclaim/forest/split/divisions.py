@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.domains.relation import Relation, all_inventories
+from treeclaim.forest.domains.relation import Relation, pair_all_inventories
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import search_ascending
 from treeclaim.model.request import NO_GROUP, STRICT, SplitPolicy
@@ -229,26 +229,26 @@ class SplitClass:
         self._givers = lru_cache(_ANCHORS_KEPT)(self._givers_at)
         self._step = lru_cache(_ANCHORS_KEPT)(self._step_at)
 
-    def divisions(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Division]:
+    def divisions(self, anchor: int, used_units: Mapping[int, int]) -> Iterator[Division]:
         """Yield the row and units of each part of a division, one division for each set; see `sets`."""
-        for offers in self.sets(anchor, taken):
+        for offers in self.sets(anchor, used_units):
             parts = self._divide(offers, self.amount, self._step(anchor))
             yield tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
 
-    def sets(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Offers]:
+    def sets(self, anchor: int, used_units: Mapping[int, int]) -> Iterator[Offers]:
         """Yield the minimal viable sets of an anchor, each in the order of a vector of parts.
 
         Args:
             anchor: Number of the anchor.
-            taken: Units of the class that other groups use, by row.
+            used_units: Units of the class that other groups use, by row.
         """
         step, givers = self._step(anchor), self._givers(anchor)
         if self.amount % step:
             for giver in givers:
-                if self._gives_all(giver, taken):
+                if self._gives_all(giver, used_units):
                     yield (Offer(giver.position, self.amount, self.amount),)
             return
-        offers = self._offers(givers, taken, step)
+        offers = self._offers(givers, used_units, step)
         yield from minimal_sets(offers, self.amount, self._budget)
 
     def _rank(self, position: int, anchor: int) -> tuple[bool, int | str]:
@@ -284,7 +284,7 @@ class SplitClass:
         """Return the least common multiple of the steps of all inventories that an anchor reaches."""
         if self.is_any_amount:
             return 1
-        pairs = all_inventories(self._forest, self.name, self._budget)
+        pairs = pair_all_inventories(self._forest, self.name, self._budget)
         of_anchor = slice(pairs.starts[anchor], pairs.starts[anchor + 1])
         indices = search_ascending(self._columns.row.values, pairs.provider[of_anchor])
         return lcm(*np.unique(self._columns.step_size.values[indices]).tolist())

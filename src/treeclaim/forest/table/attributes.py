@@ -24,11 +24,11 @@ Kinds = npt.NDArray[np.uint8]
 ABSENT = 0
 """The type of a missing value."""
 
-_FEW = 8
+_BISECTION_RATIO = 8
 """Rows with an attribute for each sought row, above which the sought rows are bisected."""
 
 
-def _value(kind: int, number: int, texts: Sequence[str]) -> AttributeValue:
+def _decode(kind: int, number: int, texts: Sequence[str]) -> AttributeValue:
     if kind == AttributeKind.TEXT:
         return texts[number]
     return bool(number) if kind == AttributeKind.BOOL else number
@@ -58,7 +58,7 @@ class _Column:
     def at(self, rows: Rows) -> tuple[Kinds, Integers]:
         """Return kinds and values of rows in any order, `ABSENT` and 0 for rows without the attribute."""
         having = self.rows.values
-        if len(rows) * _FEW < len(having):
+        if len(rows) * _BISECTION_RATIO < len(having):
             where = search(having, rows)
             where[where == len(having)] = 0
         else:
@@ -112,7 +112,7 @@ class AttributeColumns:
         """Return the index of a text in `texts`, -1 if it is missing."""
         return self._codes.get(text, -1)
 
-    def of_rows(
+    def read_rows(
         self, rows: Rows, names_of_rows: Sequence[tuple[str, ...]]
     ) -> list[dict[str, AttributeValue]]:
         """Return the attributes of each row by name, given the names of each."""
@@ -124,7 +124,7 @@ class AttributeColumns:
             at = search(column.rows.values, rows[which])
             kinds, values = column.kinds.values[at].tolist(), column.values.values[at].tolist()
             for nth, kind, number in zip(which.tolist(), kinds, values, strict=True):
-                by_row[nth][name] = _value(kind, number, self._texts)
+                by_row[nth][name] = _decode(kind, number, self._texts)
         return by_row
 
     def append(self, first: int, attributes_of_rows: Sequence[Attributes]) -> None:
@@ -134,11 +134,11 @@ class AttributeColumns:
             for name, value in attributes.items():
                 pairs.setdefault(name, []).append((row, value))
         for name, entries in pairs.items():
-            self._grow(
+            self._append_values(
                 name,
                 np.array([row for row, _ in entries], dtype=np.int64),
                 np.array([find_attribute_kind(value) for _, value in entries], dtype=np.uint8),
-                np.array([self._number(value) for _, value in entries], dtype=np.int64),
+                np.array([self._encode(value) for _, value in entries], dtype=np.int64),
             )
 
     def append_copies(
@@ -156,9 +156,9 @@ class AttributeColumns:
         if source is not self:
             is_text = kinds == AttributeKind.TEXT
             codes, nth = np.unique(values[is_text], return_inverse=True)
-            mine = [self._number(source.texts[code]) for code in codes.tolist()]
+            mine = [self._encode(source.texts[code]) for code in codes.tolist()]
             values[is_text] = np.array(mine, dtype=np.int64)[nth]
-        self._grow(name, rows, kinds, values)
+        self._append_values(name, rows, kinds, values)
 
     def load(self, columns: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:
         """Load the attributes of all rows into empty columns; return the names of each row.
@@ -172,13 +172,13 @@ class AttributeColumns:
         order = np.flatnonzero(has_row)[np.lexsort((rows[has_row], columns.name[has_row]))]
         rows, name = rows[order], columns.name[order]
         kinds = np.array([find_attribute_kind(value) for value in columns.values], dtype=np.uint8)
-        numbers = np.array([self._number(value) for value in columns.values], dtype=np.int64)
+        numbers = np.array([self._encode(value) for value in columns.values], dtype=np.int64)
         value = columns.value[order]
         cuts = search(name, np.arange(len(columns.names) + 1)).tolist()
         for at, (first, end) in enumerate(pairwise(cuts)):
             if first < end:
                 values_of_name = value[first:end]
-                self._grow(
+                self._append_values(
                     columns.names[at],
                     rows[first:end],
                     kinds[values_of_name],
@@ -191,10 +191,10 @@ class AttributeColumns:
         }
         return list(map(names_by_numbers.__getitem__, numbers_by_row))
 
-    def _grow(self, name: str, rows: Rows, kinds: Kinds, values: Integers) -> None:
+    def _append_values(self, name: str, rows: Rows, kinds: Kinds, values: Integers) -> None:
         self._columns.setdefault(name, _Column()).extend(rows, kinds, values)
 
-    def _number(self, value: AttributeValue) -> int:
+    def _encode(self, value: AttributeValue) -> int:
         if not isinstance(value, str):
             return int(value)
         code = self._codes.setdefault(value, len(self._texts))

@@ -227,28 +227,28 @@ class ClassInventories:
         for name in AMOUNTS:
             getattr(self, name).extend([getattr(inventory, name) for inventory in inventories])
         self.used.extend([record.used for record in records])
-        self.free.extend(self._free(slice(len(self.free), None)))
+        self.free.extend(self._compute_free(slice(len(self.free), None)))
         self.modified_at.extend([record.modified_at for record in records])
-        self._consume_nothing(len(records))
-        self._note_limits(slice(len(self) - len(rows), None))
+        self._append_no_consumption(len(records))
+        self._tighten_limits(slice(len(self) - len(rows), None))
 
     def load(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Load the first inventories, of ascending rows, from columns."""
         self.row.extend(require_ascending(rows))
         for name in (*AMOUNTS, "used", "modified_at"):
             getattr(self, name).extend(getattr(columns, name)[which])
-        self._consume_nothing(len(rows))
-        self.free.extend(self._free(slice(None)))
-        self._note_limits(slice(None))
+        self._append_no_consumption(len(rows))
+        self.free.extend(self._compute_free(slice(None)))
+        self._tighten_limits(slice(None))
 
-    def _note_limits(self, indices: slice) -> None:
+    def _tighten_limits(self, indices: slice) -> None:
         self._limits.tighten(
             self.min_unit.values[indices],
             self.max_unit.values[indices],
             self.step_size.values[indices],
         )
 
-    def _consume_nothing(self, count: int) -> None:
+    def _append_no_consumption(self, count: int) -> None:
         self.consumed.extend(np.zeros(count, dtype=np.int64))
         self.pattern.extend(np.zeros(count, dtype=np.int32))
 
@@ -265,7 +265,7 @@ class ClassInventories:
             getattr(self, name).extend(getattr(source, name).values[indices])
         self.row.extend(require_ascending(rows))
         if source is not self:
-            self._note_limits(slice(len(self) - len(rows), None))
+            self._tighten_limits(slice(len(self) - len(rows), None))
 
     def make_room(self, count: int) -> None:
         """Reserve capacity for this many inventories in total."""
@@ -278,9 +278,9 @@ class ClassInventories:
         for name in AMOUNTS:
             getattr(self, name).values[index] = getattr(inventory, name)
         self.used.values[index] = record.used + self.consumed.values[index]
-        self.free.values[index] = self._free(slice(index, index + 1))[0]
+        self.free.values[index] = self._compute_free(slice(index, index + 1))[0]
         self.modified_at.values[index] = record.modified_at
-        self._note_limits(slice(index, index + 1))
+        self._tighten_limits(slice(index, index + 1))
         self.overwrite_count += 1
         if self.recent_writes is not None:
             self.recent_writes.append([index])
@@ -293,7 +293,7 @@ class ClassInventories:
             amounts: Units, int64, of the same shape; negative ones subtract.
         """
         self.used.values[indices] += amounts
-        self.free.values[indices] = self._free(indices)
+        self.free.values[indices] = self._compute_free(indices)
         if self.recent_writes is not None:
             self.recent_writes.append(indices.tolist())
 
@@ -305,7 +305,7 @@ class ClassInventories:
         ).astype(np.int64)
         return capacity
 
-    def _free(self, indices: Indices) -> Integers:
+    def _compute_free(self, indices: Indices) -> Integers:
         used = self.used.values[indices]
         free: Integers = np.maximum(self.capacity(indices) - used, NEVER_FREE + 1)
         return free

@@ -120,13 +120,13 @@ def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLin
     """
     is_known = (links.row != NO_ROW) & (links.consumed_row != NO_ROW)
     is_known[is_known] = root[links.row[is_known]] == root[links.consumed_row[is_known]]
-    is_known &= _exist(classes, links.consumed_row, links.consumed_class_id)
+    is_known &= _find_existing(classes, links.consumed_row, links.consumed_class_id)
     order = np.lexsort((links.row, links.class_id))
     order = order[is_known[order]]
     if not len(order):
         return
     row, class_id, consumed_row, *use = (column[order] for column in links)
-    uses, codes = _distinct(consumed_row - row, *use)
+    uses, codes = _find_distinct_uses(consumed_row - row, *use)
     is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(class_id, prepend=-1) != 0)
     starts = np.flatnonzero(is_new)
     alike = group_values(is_new.cumsum() - 1, codes, len(starts))
@@ -145,7 +145,7 @@ def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLin
             columns.pattern.values[indices] = numbers[of_class][has]
 
 
-def _exist(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
+def _find_existing(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
     exist = np.zeros(len(rows), dtype=np.bool_)
     for class_id in np.unique(class_ids).tolist():
         of_class = np.flatnonzero(class_ids == class_id)
@@ -154,7 +154,7 @@ def _exist(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
     return exist
 
 
-def _distinct(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
+def _find_distinct_uses(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
     """Return the distinct uses, and the index among them of each use, given the uses as columns."""
     number = np.zeros_like(members[0])
     for column in members:

@@ -88,14 +88,14 @@ class Forest(ProviderTable):
     def _clear(self) -> None:
         super().__init__()
         self.summaries = SummaryTexts(self, self.summary)
-        self._begin_caches()
+        self._create_caches()
         self.splices = RecentEntries[Splice](MOST_TREES_EDITED)
         self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None
         self._compaction: Compaction | None = None
 
-    def _begin_caches(self) -> None:
+    def _create_caches(self) -> None:
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self.pairs = ByteCache(_LEAST_PAIRS_BYTES)
 
@@ -120,11 +120,11 @@ class Forest(ProviderTable):
     def apply(self, changes: Changes) -> None:
         """Apply changes of the store."""
         if changes.catalogue is not None:
-            self._take_names(changes.catalogue)
+            self._replace_catalogue(changes.catalogue)
         if changes.complete:
             self._clear()
         if changes.whole is not None:
-            self._begin_with(changes.whole)
+            self._load_whole(changes.whole)
         writer = InPlaceWriter(self, self._register, self._compaction)
         reshaped = writer.write_records(changes.records)
         writer.write_usage(changes.usage)
@@ -135,7 +135,7 @@ class Forest(ProviderTable):
             self._rewrite_trees(reshaped, removed)
         self.tidy()
 
-    def _take_names(self, catalogue: Catalogue) -> None:
+    def _replace_catalogue(self, catalogue: Catalogue) -> None:
         """Replace the catalogue, and clear all caches if names or ids were reassigned."""
         before, self.catalogue = self.catalogue, catalogue
         if _has_renamed(before.trait_by_id, catalogue.trait_by_id) or _has_renamed(
@@ -146,7 +146,7 @@ class Forest(ProviderTable):
             self.cache.clear()
             self.pairs.clear()
 
-    def _begin_with(self, whole: WholeInventory) -> None:
+    def _load_whole(self, whole: WholeInventory) -> None:
         self.load(whole)
         self._count = self.row_count
         self._register.load_all()
@@ -190,7 +190,7 @@ class Forest(ProviderTable):
         self._compaction.step(ROWS_COPIED_TOGETHER)
         if not self._compaction.is_complete:
             return False
-        self._take(self._compaction)
+        self._adopt_compaction(self._compaction)
         return True
 
     @property
@@ -198,7 +198,7 @@ class Forest(ProviderTable):
         """Return whether no compaction is running."""
         return self._compaction is None
 
-    def _take(self, compaction: Compaction) -> None:
+    def _adopt_compaction(self, compaction: Compaction) -> None:
         self._compaction = None
         self.adopt(compaction.table)
         self._register.set_rows(self.living_rows)
@@ -226,26 +226,26 @@ class Forest(ProviderTable):
 
     def row_of(self, uuid: str) -> int | None:
         """Return the row of the provider with exactly this uuid, or None."""
-        return self._living(self._register.by_uuid.get(uuid))
+        return self._only_living(self._register.by_uuid.get(uuid))
 
     def row_of_id(self, provider_id: int) -> int | None:
         """Return the row of the provider with this id, or None."""
-        return self._living(self._register.by_id.get(provider_id))
+        return self._only_living(self._register.by_id.get(provider_id))
 
     def rows_of_ids(self, provider_ids: Sequence[int]) -> Rows:
         """Return the row of each provider, `NO_ROW` for providers that do not exist."""
-        rows = map(self._living, self._register.by_id.get_each(provider_ids))
+        rows = map(self._only_living, self._register.by_id.get_each(provider_ids))
         return np.array([NO_ROW if row is None else row for row in rows], dtype=np.int64)
 
-    def rows_created_behind(self, provider_id: int, count: int) -> Rows:
+    def rows_created_after(self, provider_id: int, count: int) -> Rows:
         """Return the rows of the first `count` providers with greater ids, in any order."""
-        return self._register.by_id.behind(provider_id, count)
+        return self._register.by_id.rows_after(provider_id, count)
 
     def row_of_name(self, name: str) -> int | None:
         """Return the row of the provider with exactly this name, or None."""
-        return self._living(self._register.by_name.get(name))
+        return self._only_living(self._register.by_name.get(name))
 
-    def _living(self, row: int | None) -> int | None:
+    def _only_living(self, row: int | None) -> int | None:
         """Return a row; None if a view leaves its tree out."""
         return row if row is not None and self.alive.values[row] else None
 
@@ -365,12 +365,12 @@ class Forest(ProviderTable):
         roots = self.order.roots[trees]
         rows = expand_ranges(roots, self.end.values[roots] - roots)
         forest_copy = copy.copy(self)
-        forest_copy._leave_out(rows)  # noqa: SLF001 - of this class
+        forest_copy._mark_rows_dead(rows)  # noqa: SLF001 - of this class
         return forest_copy
 
-    def _leave_out(self, rows: Rows) -> None:
+    def _mark_rows_dead(self, rows: Rows) -> None:
         """Mark rows as dead in copies of all columns concerned."""
-        self._begin_caches()
+        self._create_caches()
         self._order = None
         self._count -= len(rows)
         self.alive = Column.of(self.alive.values)

@@ -135,10 +135,10 @@ class ProviderTable:
             and are_same_attributes(attributes, record.attributes)
             and self.links_of(INVENTORIES.name, row)
             == tuple(inventory.class_id for inventory in record.inventories)
-            and self._consumes_as(row, record)
+            and self._has_consumption_of(row, record)
         )
 
-    def _consumes_as(self, row: int, record: ProviderRecord) -> bool:
+    def _has_consumption_of(self, row: int, record: ProviderRecord) -> bool:
         """Return whether the inventories of a row consume as those of a record with the same classes."""
         if not self.holdings.patterns.are_any:
             return not any(inventory.consumes for inventory in record.inventories)
@@ -204,7 +204,7 @@ class ProviderTable:
         """Return the attributes of each row, in order of their names."""
         names = self.holdings.lists[ATTRIBUTES.name]
         handles = self.handle.values[rows].tolist()
-        return self.attributes.of_rows(rows, [names[handle] for handle in handles])
+        return self.attributes.read_rows(rows, [names[handle] for handle in handles])
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as a record."""
@@ -302,14 +302,14 @@ class ProviderTable:
         self.tree_stamp.extend(self.stamp.values)
         self.handle.extend(np.arange(count))
         self.holdings.names = [whole.name[at] for at in provider.tolist()]
-        self._begin_with_inventories(whole, layout)
+        self._load_inventories(whole, layout)
         for name, links in self.links.items():
             self.holdings.lists[name] = links.load(whole.links[name], layout)
         self.holdings.lists[ATTRIBUTES.name] = self.attributes.load(whole.attributes, layout)
         link_all(self.classes, self.holdings.patterns, layout, whole.consumption)
         return layout
 
-    def _begin_with_inventories(self, whole: WholeInventory, layout: Layout) -> None:
+    def _load_inventories(self, whole: WholeInventory, layout: Layout) -> None:
         columns = whole.inventories
         rows = layout.rows_of(columns.provider_id)
         order = np.lexsort((rows, columns.class_id))
@@ -388,15 +388,15 @@ class ProviderTable:
         self.stamp.values[rows] = stamp
         self.tree_stamp.values[self.root.values[rows]] = stamp
 
-    def prepare_replacement(self, other: "ProviderTable", count: int) -> None:
+    def prepare_replacement(self, source: "ProviderTable", count: int) -> None:
         """Prepare to replace a table with `count` living rows.
 
         This table reserves capacity for twice as many rows, and shares everything stored by handle.
         """
-        self.holdings = other.holdings
+        self.holdings = source.holdings
         for name in _COLUMNS:
             getattr(self, name).make_room(2 * count)
 
-    def adopt(self, other: "ProviderTable") -> None:
+    def adopt(self, source: "ProviderTable") -> None:
         """Take over the columns of another table, which must not be used afterwards."""
-        vars(self).update(vars(other))
+        vars(self).update(vars(source))

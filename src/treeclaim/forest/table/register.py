@@ -85,7 +85,7 @@ class RowIndex(Generic[_Key]):
         at = search_ascending(self._hashes, hashes).tolist()
         return [self._row_of(*of_key) for of_key in zip(keys, hashes, at, strict=True)]
 
-    def behind(self: "RowIndex[int]", key: int, count: int) -> Rows:
+    def rows_after(self: "RowIndex[int]", key: int, count: int) -> Rows:
         """Return the rows of the smallest integer keys above a bound, in any order.
 
         Pages are read without sorting all keys for each page.
@@ -99,7 +99,9 @@ class RowIndex(Generic[_Key]):
                 pair for pair in zip(keys, self.get_each(keys), strict=True) if pair[1] is not None
             ]
             first += count
-        later = nsmallest(count, (other for other in self._changed if other > key))
+        later = nsmallest(
+            count, (changed_key for changed_key in self._changed if changed_key > key)
+        )
         pairs += zip(later, self.get_each(later), strict=True)
         rows = [row for _, row in nsmallest(count, set(pairs))]
         return np.array(rows, dtype=np.int64)

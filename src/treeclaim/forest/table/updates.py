@@ -57,14 +57,14 @@ class InPlaceWriter:
                 reshaped[record.id] = record
                 continue
             self.register.rename(row, record)
-            added_amounts = self._more_allocated(row, record)
+            added_amounts = self._find_added_units(row, record)
             for table, place in self._places_of(row):
                 table.write(place, record)
             for use, amount in added_amounts:
-                self._consume(row, use, amount)
+                self._add_consumption(row, use, amount)
         return reshaped
 
-    def _more_allocated(self, row: int, record: ProviderRecord) -> list[tuple[Use, int]]:
+    def _find_added_units(self, row: int, record: ProviderRecord) -> list[tuple[Use, int]]:
         """Return the uses of a row's inventories, each with the units allocated since (negative if fewer)."""
         if not self.table.holdings.patterns.are_any:
             return []
@@ -76,7 +76,7 @@ class InPlaceWriter:
             for use in self.table.uses_of(class_id, index)
         ]
 
-    def _consume(self, row: int, use: Use, amount: int) -> None:
+    def _add_consumption(self, row: int, use: Use, amount: int) -> None:
         if amount:
             for table, place in self._places_of(row + use.offset):
                 consume(table.classes, use, np.array([place]), np.array([amount * use.amount]))
@@ -93,19 +93,19 @@ class InPlaceWriter:
         if not changes:
             return
         if self.table.holdings.patterns.are_any:
-            self._count_consumed(changes)
+            self._add_consumption_of_claims(changes)
         self.table.write_usage(list(changes), list(changes.values()))
         if self.compaction is not None:
             changed_rows = np.array(list(changes), dtype=np.int64)
             copies, copied_rows = self.compaction.copied_among(changed_rows)
             self.compaction.table.write_usage(copies, [changes[row] for row in copied_rows])
 
-    def _count_consumed(self, changes: Mapping[int, UsageChange]) -> None:
+    def _add_consumption_of_claims(self, changes: Mapping[int, UsageChange]) -> None:
         for row, change in changes.items():
             for class_id in change.used.keys() & set(self.table.links_of(INVENTORIES.name, row)):
                 index = self.table.classes[class_id].index_of(row)
                 for use in self.table.uses_of(class_id, index):
-                    self._consume(row, use, change.used[class_id])
+                    self._add_consumption(row, use, change.used[class_id])
 
     def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
         """Yield the table and its row, then the compacted table and the copied row, if there is one."""
@@ -188,8 +188,8 @@ class _Rewriting:
         rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old)])
         other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
         class_ids = table.classes_of(rows)
-        at, places = self._laid_out(other_rows)
-        put = table.append_records(records, self._handles_of_records(at - len(other_rows)))
+        at, places = self._lay_out(other_rows)
+        put = table.append_records(records, self._assign_handles(at - len(other_rows)))
         record_rows = np.arange(put.start, put.stop)
         new = table.append_copies(table, np.concatenate([other_rows, record_rows])[at], places)
         new_rows = np.arange(new.start, new.stop)
@@ -201,7 +201,7 @@ class _Rewriting:
         for row in rows[is_gone].tolist():
             self._register.remove(row)
         self._link_consumption(other_rows, at, new)
-        return RewrittenTrees(old, rows, class_ids, _trees(places, new))
+        return RewrittenTrees(old, rows, class_ids, _split_by_tree(places, new))
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
         """Return the rows of the former and future trees of providers."""
@@ -210,7 +210,7 @@ class _Rewriting:
         roots = np.unique(self._table.root.values[rows])
         return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
 
-    def _laid_out(self, other_rows: Rows) -> tuple[Integers, RowPlaces]:
+    def _lay_out(self, other_rows: Rows) -> tuple[Integers, RowPlaces]:
         """Lay out existing rows and records, as rows that follow those of the table and of the records.
 
         Returns:
@@ -230,7 +230,7 @@ class _Rewriting:
         parent = np.where(layout.parent == NO_ROW, NO_ROW, first + layout.parent)
         return by_id[layout.provider], RowPlaces(parent, first + layout.root, first + layout.end)
 
-    def _handles_of_records(self, placed: Integers) -> Sequence[int]:
+    def _assign_handles(self, placed: Integers) -> Sequence[int]:
         """Store the contents of the placed records; return a handle for each record.
 
         Records in a cycle of parents get no row, and their handle is meaningless.
@@ -273,12 +273,12 @@ class _Rewriting:
             else:
                 inventories = self._records[source - len(other_rows)].inventories
                 consumption = ((stock.class_id, stock.consumes) for stock in inventories)
-            links += self._links(row, consumption)
+            links += self._yield_links(row, consumption)
         columns = np.array(links, dtype=np.int64).reshape(-1, len(ConsumptionLinks._fields)).T
         link(table.classes, patterns, table.root.values, ConsumptionLinks(*columns))
         add_consumed(table.classes, patterns, new.start)
 
-    def _links(
+    def _yield_links(
         self, row: int, consumption: Iterable[tuple[int, Sequence[ConsumptionRecord]]]
     ) -> Iterator[_Link]:
         """Yield the consumption of a row, given the consumption of the inventory of each class."""
@@ -289,6 +289,6 @@ class _Rewriting:
                     yield row, class_id, consumed_row, consumed_class_id, amount
 
 
-def _trees(places: RowPlaces, rows: range) -> Sequence[range]:
+def _split_by_tree(places: RowPlaces, rows: range) -> Sequence[range]:
     starts = np.flatnonzero(places.root == np.arange(rows.start, rows.stop))
     return list(map(range, (rows.start + starts).tolist(), places.end[starts].tolist()))

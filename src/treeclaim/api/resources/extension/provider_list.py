@@ -13,7 +13,7 @@ from treeclaim.api.protocol.request.query_models import Amounts, Uuids
 from treeclaim.api.protocol.request.schemas import AMOUNTS, Shape, list_pattern, text
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.provider_batch import SHOWN
-from treeclaim.forest.listing.selection import Page, page_of, select_rows
+from treeclaim.forest.listing.selection import Page, select_page, select_rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor, write_cursor
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS
@@ -53,7 +53,7 @@ class ProvidersQuery(lists.SelectionQuery):
         """Return the rows of the page."""
         uuids = frozenset(self.uuid) if self.uuid else None
         selection = ProviderQuery(self.name or None, uuids, self.conditions, self.resources)
-        return page_of(
+        return select_page(
             forest, select_rows(forest, selection), self.read_id_marker(_KIND), self.limit
         )
 

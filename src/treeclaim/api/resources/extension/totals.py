@@ -23,7 +23,7 @@ from treeclaim.api.resources.planning.assumptions import (
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.selection import select_by_conditions
-from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmounts, groups_of
+from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmounts, find_groups
 from treeclaim.forest.order.mixes.mix_room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
@@ -77,8 +77,8 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
         body: dict[str, Any] = {"totals": amounts.totals()}
         page = None
         if query.by is not None:
-            page = groups_of(forest, rows, query.by, after=after, limit=query.limit)
-            body["parts"] = amounts.totals_by_group(page, budget)
+            page = find_groups(forest, rows, query.by, after=after, limit=query.limit)
+            body["parts"] = amounts.sum_by_group(page, budget)
         if mix is not None:
             stranded = _find_stranded(forest, mix, rows, page, budget)
             totals_by_group = [part["totals"] for part in body.get("parts", ())]

@@ -35,7 +35,7 @@ from treeclaim.api.resources.providers.provider_json import (
     serialize_provider,
     serialize_provider_list,
 )
-from treeclaim.forest.listing.selection import matching_providers, provider_list
+from treeclaim.forest.listing.selection import copy_providers, matching_providers
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     DuplicateProviderError,
@@ -131,7 +131,7 @@ def list_providers(call: Call) -> Answer:
         kept_answer = replica.answers.find(version, key)
         if kept_answer is not None:
             return Reply(body=list(kept_answer.pieces), modified_at=kept_answer.modified_at)
-        providers = provider_list(forest, matching_providers(forest, query))
+        providers = copy_providers(forest, matching_providers(forest, query))
     body = serialize_provider_list(providers, call)
     if isinstance(body, list):
         replica.answers.keep(version, key, WholeAnswer.of(body, modified_at=providers.newest))
