@@ -28,9 +28,9 @@ sys.meta_path.insert(0, Blocker())
 """
 LOADED = """
 import treeclaim.client
-from treeclaim.cli.registry import all_commands
+from treeclaim.cli.registry import list_commands
 
-for name, entry in all_commands().items():
+for name, entry in list_commands().items():
     entry.load()().get_parser(name).format_help()
 """
 
