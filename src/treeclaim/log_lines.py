@@ -42,7 +42,7 @@ class RequestRecord(logging.LogRecord):
         ids: Mapping[str, str | None],
         extra: Mapping[str, Any],
     ) -> None:
-        fields = _common_fields(os.getpid())
+        fields = _make_common_fields(os.getpid())
         self.__dict__.update(fields)
         self.msg, self.args = message, arguments
         self.created = time.time()
@@ -53,7 +53,7 @@ class RequestRecord(logging.LogRecord):
 
 
 @lru_cache(1)
-def _common_fields(process: int) -> Mapping[str, Any]:  # noqa: ARG001 - a forked process has other fields
+def _make_common_fields(process: int) -> Mapping[str, Any]:  # noqa: ARG001 - a forked process has other fields
     """Return the fields of a record that is made now."""
     return vars(logging.LogRecord(REQUESTS.name, logging.INFO, __file__, 0, "", (), None))
 
@@ -122,7 +122,7 @@ def _clean(record: logging.LogRecord) -> logging.LogRecord:
     return cleaned
 
 
-def text_length(record: logging.LogRecord) -> int:
+def count_characters(record: logging.LogRecord) -> int:
     """Return the number of characters in the texts of a record."""
     if isinstance(record, RequestRecord) and isinstance(record.args, tuple):
         return sum(len(value) for value in record.args if isinstance(value, str))

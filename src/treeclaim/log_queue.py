@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from treeclaim.helper_threads import note_failure, start_helper_thread
-from treeclaim.log_lines import OneLine, RequestRecord, text_length
+from treeclaim.log_lines import OneLine, RequestRecord, count_characters
 
 QUEUE_BYTES = 8 << 20
 """Most bytes of queued records; further records are dropped."""
@@ -199,7 +199,7 @@ class LogQueue:
 
     def put(self, handler: QueuedHandler, record: logging.LogRecord) -> None:
         """Queue a record, or drop and count it."""
-        size = _RECORD_BYTES + text_length(record)
+        size = _RECORD_BYTES + count_characters(record)
         with self._guard:
             has_room = self._bytes + size <= QUEUE_BYTES
             if has_room:

@@ -39,7 +39,7 @@ def check_logging(options: cfg.ConfigOpts, program: str) -> None:
     try:
         set_up_logging(options, program)
     finally:
-        for logger in _all_loggers():
+        for logger in _list_loggers():
             for handler in [h for h in logger.handlers if isinstance(h, QueuedHandler)]:
                 logger.removeHandler(handler)
                 handler.close_file()
@@ -73,7 +73,7 @@ def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
     for name, placement_name in _PLACEMENT_NAMES.items():
         _follow_placement_logger(logging.getLogger(name), logging.getLogger(placement_name))
     queued: dict[logging.Handler, QueuedHandler] = {}
-    for logger in _all_loggers():
+    for logger in _list_loggers():
         for handler in list(logger.handlers):
             if isinstance(handler, QueuedHandler):
                 queued[handler] = handler
@@ -107,7 +107,7 @@ def _find_inherited_handlers(logger: logging.Logger) -> list[logging.Handler]:
     return inherited
 
 
-def _all_loggers() -> list[logging.Logger]:
+def _list_loggers() -> list[logging.Logger]:
     root = logging.getLogger()
     loggers = list(root.manager.loggerDict.values())
     return [root, *(logger for logger in loggers if isinstance(logger, logging.Logger))]

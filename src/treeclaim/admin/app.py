@@ -13,7 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from treeclaim import metrics
 from treeclaim.admin import Census, FaultKind, KeystoneFault, TakeCensus
-from treeclaim.admin.certificates import Expiry, expiry_warnings
+from treeclaim.admin.certificates import Expiry, list_expiry_warnings
 from treeclaim.admin.collectors import Collect, FunctionCollector
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
@@ -97,7 +97,7 @@ def _show_ready(
         _refuse(response, f"not ready: {fault}")
         return
     now = time.time()
-    warnings = [*expiry_warnings(expiries, now), *_describe_failed_helpers(now)]
+    warnings = [*list_expiry_warnings(expiries, now), *_describe_failed_helpers(now)]
     if census is not None:
         warnings += _describe_worker_problems(census)
     if keystone is not None:

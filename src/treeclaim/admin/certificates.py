@@ -48,7 +48,7 @@ class Expiry:
     at: float
     warned_from: float
 
-    def warning(self, now: float) -> str | None:
+    def describe_warning(self, now: float) -> str | None:
         """Return a clause about a past or near expiry, else None."""
         if now < self.warned_from:
             return None
@@ -81,6 +81,6 @@ def read_expiry(use: CertificateUse, path: str | None) -> Expiry | None:
     return Expiry(use, path, end, end - min(_WARNING_SECONDS, (end - begin) * _WARNING_SHARE))
 
 
-def expiry_warnings(expiries: Sequence[Expiry], now: float) -> list[str]:
+def list_expiry_warnings(expiries: Sequence[Expiry], now: float) -> list[str]:
     """Return the warnings about certificates that have expired or expire soon."""
-    return [text for expiry in expiries if (text := expiry.warning(now)) is not None]
+    return [text for expiry in expiries if (text := expiry.describe_warning(now)) is not None]

@@ -99,10 +99,10 @@ def collect_resources(meter: Meter) -> Iterator[Metric]:
         for uuid, totals in measured.aggregates.items()
         for name, sums in totals.items()
     ]
-    yield from _sum_families("treeclaim_resource", [], cloud_sums[:_MOST_PAIRS])
+    yield from _make_families("treeclaim_resource", [], cloud_sums[:_MOST_PAIRS])
     if measured.aggregates:
         shown = aggregate_sums[: max(_MOST_PAIRS - len(cloud_sums), 0)]
-        yield from _sum_families("treeclaim_aggregate_resource", ["aggregate"], shown)
+        yield from _make_families("treeclaim_aggregate_resource", ["aggregate"], shown)
     yield GaugeMetricFamily(
         "treeclaim_resource_metrics_left_out",
         f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
@@ -115,7 +115,7 @@ def collect_resources(meter: Meter) -> Iterator[Metric]:
         yield family
 
 
-def _sum_families(prefix: str, labels: list[str], shown: Sequence[_Sums]) -> Iterator[Metric]:
+def _make_families(prefix: str, labels: list[str], shown: Sequence[_Sums]) -> Iterator[Metric]:
     for value, text in _VALUES.items():
         family = GaugeMetricFamily(f"{prefix}_{value}", text, labels=[*labels, "resource_class"])
         for parts, name, sums in shown:

@@ -34,15 +34,15 @@ def check_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
     try:
         return _try_keystone(options)
     except errors.HTTPClientError as error:
-        return _refusal("Keystone refuses the user", f"Keystone refuses the user: {error}")
+        return _make_refusal("Keystone refuses the user", f"Keystone refuses the user: {error}")
     except (errors.HttpError, errors.ConnectFailure, errors.DiscoveryFailure) as error:
         summary = "Keystone does not answer"
         return KeystoneFault(FaultKind.UNREACHABLE, summary, one_line(f"{summary}: {error}"))
     except errors.EndpointNotFound as error:
         summary = "Keystone's catalogue has no identity endpoint for it"
-        return _refusal(summary, f"{summary}: {error}")
+        return _make_refusal(summary, f"{summary}: {error}")
     except Exception as error:  # noqa: BLE001 - the libraries raise bare exceptions for missing options
-        return _refusal("its options cannot be used", f"its options cannot be used: {error}")
+        return _make_refusal("its options cannot be used", f"its options cannot be used: {error}")
 
 
 def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
@@ -52,7 +52,7 @@ def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
     section = options[_GROUP]
     auth: Any = loading.load_auth_from_conf_options(options, _GROUP)
     if auth is None:
-        return _refusal("it has no auth_type", "auth_type, the way to log in, is missing")
+        return _make_refusal("it has no auth_type", "auth_type, the way to log in, is missing")
     session = loading.session.Session().load_from_options(
         cert=section.certfile,
         key=section.keyfile,
@@ -82,7 +82,7 @@ def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
     return None
 
 
-def _refusal(summary: str, detail: str) -> KeystoneFault:
+def _make_refusal(summary: str, detail: str) -> KeystoneFault:
     return KeystoneFault(FaultKind.REFUSED, summary, one_line(detail))
 
 

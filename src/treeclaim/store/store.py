@@ -17,7 +17,7 @@ from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.timing import WAIT, Stages
-from treeclaim.store.database.engine import connected, make_engine
+from treeclaim.store.database.engine import lend_connection, make_engine
 from treeclaim.store.database.failures import (
     TRANSACTION_FAILURES,
     Failure,
@@ -114,7 +114,7 @@ class Store:
         views = 0
         while True:
             try:
-                with connected(self._reading) as connection, connection.begin():
+                with lend_connection(self._reading) as connection, connection.begin():
                     transaction = ReadTransaction(connection, deadline, floor, views)
                     result = operation(transaction, *args, **kwargs)
             except IncompleteViewError:

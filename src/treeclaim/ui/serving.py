@@ -43,7 +43,7 @@ class Pages:
         self._application = application
         folder = Path(__file__).parent / "static"
         self._files = {
-            path.relative_to(folder).as_posix(): _file(path)
+            path.relative_to(folder).as_posix(): _load_file(path)
             for path in folder.rglob("*")
             if path.suffix in _TYPES
         }
@@ -56,7 +56,7 @@ class Pages:
         if path != PREFIX and not path.startswith(f"{PREFIX}/"):
             return self._application(environment, start_response)
         if environment["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            answer = _refusal(405, allow="GET, HEAD")
+            answer = _make_refusal(405, allow="GET, HEAD")
         elif path == PREFIX:
             # Relative, so that it is right behind a proxy that adds a path. WebOb would make it absolute.
             headers = [("Location", "ui/"), ("Content-Length", "0"), *_SAFETY.items()]
@@ -64,12 +64,12 @@ class Pages:
             return []
         else:
             file = path.removeprefix(f"{PREFIX}/") or _INDEX
-            answer = self._files.get(file) or _refusal(404)
+            answer = self._files.get(file) or _make_refusal(404)
         chunks: Iterable[bytes] = answer(environment, start_response)
         return chunks
 
 
-def _file(path: Path) -> Response:
+def _load_file(path: Path) -> Response:
     content = path.read_bytes()
     answer = Response(  # type: ignore[no-untyped-call]
         content, content_type=_TYPES[path.suffix], conditional_response=True
@@ -81,7 +81,7 @@ def _file(path: Path) -> Response:
     return answer
 
 
-def _refusal(status: int, **headers: str) -> Response:
+def _make_refusal(status: int, **headers: str) -> Response:
     answer = Response(  # type: ignore[no-untyped-call]
         status=status, content_type="text/plain", **headers
     )

@@ -13,7 +13,7 @@ from tests.databases import empty_database
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.engine import make_engine
-from treeclaim.store.database.mariadb import connection_class
+from treeclaim.store.database.mariadb import make_connection_class
 from treeclaim.store.database.systems import get_system
 from treeclaim.store.schema import revisions as schema
 
@@ -58,14 +58,14 @@ OPTIONS_OF_TLS = [
 
 
 def test_default_tls_context_is_loaded_once():
-    first, second = (connection_class()(defer_connect=True) for _ in range(2))
+    first, second = (make_connection_class()(defer_connect=True) for _ in range(2))
     assert first.ctx is second.ctx
 
 
 @pytest.mark.parametrize("options", [{}, *OPTIONS_OF_TLS, {"ssl_disabled": True}])
 def test_tls_settings_equal_those_of_the_driver(options):
     ours, drivers = (
-        made(defer_connect=True, **options) for made in (connection_class(), THE_DRIVERS)
+        made(defer_connect=True, **options) for made in (make_connection_class(), THE_DRIVERS)
     )
     assert (ours.ssl, ours._ssl_required) == (drivers.ssl, drivers._ssl_required)
     if ours.ssl:

@@ -69,9 +69,9 @@ def test_failed_pruning_is_retried(store, database_url):
 
 DRAW = """
 import os
-from treeclaim.store.schema.tables import new_token
+from treeclaim.store.schema.tables import draw_token
 os.fork()
-os.write(1, f"{new_token()}\\n".encode())
+os.write(1, f"{draw_token()}\\n".encode())
 """
 
 

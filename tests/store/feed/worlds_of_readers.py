@@ -26,7 +26,7 @@ from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.entries import write_part
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.schema.tables import SHARDS, feed_shards, new_shard, own_tables, placement
+from treeclaim.store.schema.tables import SHARDS, feed_shards, make_shard, own_tables, placement
 
 PROVIDERS = [str(uuid.UUID(int=number + 1)) for number in range(4)]
 CONSUMERS = [str(uuid.UUID(int=number + 1)) for number in range(2)]
@@ -329,7 +329,7 @@ class World:
 
     def recreate(self, _writer, _which):
         """Replace the database by a new one."""
-        new_shards = [new_shard(number) for number in range(SHARDS)]
+        new_shards = [make_shard(number) for number in range(SHARDS)]
         self.put(self.backups[0] | {feed_shards.name: new_shards})
 
     def reset_feed(self, writer, which):

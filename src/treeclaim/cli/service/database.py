@@ -23,7 +23,7 @@ from treeclaim import config
 from treeclaim.cli.output import FAILED, CommandError, print_lines
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError, TreeclaimError
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database, connected, describe_engine_error
+from treeclaim.store.database.engine import await_database, describe_engine_error, lend_connection
 from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.database.systems import get_system
 from treeclaim.store.feed.shards import reset
@@ -116,7 +116,7 @@ def sync(options: argparse.Namespace) -> None:
 def show_version(options: argparse.Namespace) -> None:
     """Print the revision of the Placement schema."""
     with open_store(options) as (store, _), store.engine.connect() as connection:
-        print_lines(str(schema.version(connection)))
+        print_lines(str(schema.read_placement_revision(connection)))
 
 
 def stamp(options: argparse.Namespace) -> None:
@@ -149,7 +149,7 @@ def reset_feed(options: argparse.Namespace) -> None:
     """Make every worker and every watcher load everything again."""
     with _open_ready_store(options) as (store, _):
         engine = get_system(store.engine).for_writing(store.engine)
-        with connected(engine) as connection, connection.begin():
+        with lend_connection(engine) as connection, connection.begin():
             reset(connection)
         print_lines("The change feed begins anew; every worker loads everything at its next read.")
 
@@ -229,7 +229,7 @@ def check_upgrade(options: argparse.Namespace) -> int:
     """Run the checks before an upgrade; return the worst of their codes."""
     with open_store(options) as (store, configuration):
         with store.engine.connect() as connection:
-            if schema.version(connection) is None:
+            if schema.read_placement_revision(connection) is None:
                 raise CommandError("the database is empty; 'treeclaim db sync' makes its tables")
         return int(_Checks(store, configuration.options).check())
 

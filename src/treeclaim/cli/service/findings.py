@@ -35,7 +35,11 @@ from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.model.names import did_you_mean
 from treeclaim.store import Store
-from treeclaim.store.database.engine import connected, describe_engine_error, make_read_only_engine
+from treeclaim.store.database.engine import (
+    describe_engine_error,
+    lend_connection,
+    make_read_only_engine,
+)
 from treeclaim.store.database.failures import describe_cause, is_refusal
 from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.schema import revisions as schema
@@ -243,7 +247,7 @@ def _check_database(configuration: Configuration, places: OptionPlaces) -> Itera
             yield places.warning(*_CONNECTION, f"connection: {text}")
         return
     try:
-        with connected(engine):
+        with lend_connection(engine):
             pass
         require_usable_server(engine, settings)
         schema.require_ready(engine)

@@ -191,7 +191,7 @@ def _read_expiries(configuration: Configuration, settings: ServerSettings) -> Se
 def log_expiries(expiries: Sequence[Expiry]) -> None:
     """Log a warning for each certificate that has expired or expires soon."""
     for expiry in expiries:
-        if (warning := expiry.warning(time())) is not None:
+        if (warning := expiry.describe_warning(time())) is not None:
             sentence = warning[0].upper() + warning[1:]
             _LOG.warning("%s (%s): renew it, and send SIGHUP", sentence, expiry.path)
 

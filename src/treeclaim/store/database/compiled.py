@@ -56,12 +56,12 @@ class CompiledStatement:
 
     def bind(self, dialect: Dialect, values: Values) -> DriverStatement:
         """Return the driver's statement with these values."""
-        form = self._form_for(dialect, values)
+        form = self._get_form(dialect, values)
         return DriverStatement(form.sql, form.bind(values), form.rows, is_locking=form.is_locking)
 
     def bind_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
         """Return the driver's statement that executes once with each set of values."""
-        form = self._form_for(dialect, sets[0])
+        form = self._get_form(dialect, sets[0])
         rows = [form.bind(values) for values in sets]
         if len(rows) == 1:
             return DriverStatement(form.sql, rows[0])
@@ -70,7 +70,7 @@ class CompiledStatement:
             return DriverStatement(form.array_sql, columns)
         return DriverStatement(form.sql, rows, is_many=True)
 
-    def _form_for(self, dialect: Dialect, values: Values) -> "_Form":
+    def _get_form(self, dialect: Dialect, values: Values) -> "_Form":
         # SQLite compares with a single value in half the time of a list.
         are_long = [
             isinstance(value, list | tuple) and len(value) > 1 for value in values.values()

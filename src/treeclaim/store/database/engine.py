@@ -40,7 +40,7 @@ def make_engine(settings: DatabaseSettings) -> Engine:
         ArgumentError: if the URL is invalid, or names an unsupported kind of database.
         ImportError: if the driver is not installed.
     """
-    url = with_driver(make_url(settings.url))
+    url = add_driver(make_url(settings.url))
     if url.get_backend_name() not in KINDS:
         raise ArgumentError(f"{url.drivername} is not supported; use {', '.join(KINDS)}")
     options: dict[str, Any] = {
@@ -67,7 +67,7 @@ def make_engine(settings: DatabaseSettings) -> Engine:
 
 
 @contextmanager
-def connected(engine: Engine) -> Iterator[Connection]:
+def lend_connection(engine: Engine) -> Iterator[Connection]:
     """Lend a connection for one transaction.
 
     Raises:
@@ -109,7 +109,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
     """
     for attempt in count():
         try:
-            with connected(engine):
+            with lend_connection(engine):
                 return
         except DBAPIError as error:
             if is_refusal(error.orig):
@@ -130,14 +130,14 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
     Raises:
         ArgumentError, ImportError: as `make_engine`.
     """
-    url = with_driver(make_url(settings.url))
+    url = add_driver(make_url(settings.url))
     if url.get_backend_name() == "sqlite":
         return sa.create_engine(sqlite.read_only(url))
     extended = replace(settings, timeouts=settings.timeouts.extended())
     return make_engine(extended).execution_options(postgresql_readonly=True)
 
 
-def with_driver(url: URL) -> URL:
+def add_driver(url: URL) -> URL:
     """Add the default driver to a URL without a driver; map MariaDB to SQLAlchemy's dialect for MySQL."""
     drivers: Mapping[str, str] = {
         "mysql": "mysql+pymysql",

@@ -140,7 +140,7 @@ def classify_failure(error: TransactionFailure) -> Failure:
 def _read_codes(error: BaseException | None) -> tuple[object, ...]:
     """Return number, state and name of a driver's error; None for each missing code."""
     return (
-        error_number(error),
+        read_error_number(error),
         getattr(error, "sqlstate", None),
         getattr(error, "sqlite_errorname", None),
     )
@@ -150,12 +150,12 @@ def is_silence(error: BaseException | None) -> bool:
     """Return whether a server did not respond in time; a retry would wait as long again."""
     if not _SILENT_POSTGRESQL.isdisjoint(kind.__name__ for kind in type(error).__mro__):
         return True
-    return error_number(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
+    return read_error_number(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
 
 
 def is_refusal(error: BaseException | None) -> bool:
     """Return whether a server refuses the user, password or database."""
-    if error_number(error) in _REFUSED_MYSQL:
+    if read_error_number(error) in _REFUSED_MYSQL:
         return True
     text = str(error)
     return "FATAL" in text and any(part in text for part in _REFUSED_POSTGRESQL)
@@ -171,7 +171,7 @@ def describe_cause(error: BaseException) -> str:
     return " ".join(str(getattr(error, "orig", None) or error).split())
 
 
-def error_number(error: BaseException | None) -> object:
+def read_error_number(error: BaseException | None) -> object:
     """Return the number of an error of MariaDB's drivers; None for other errors."""
     number = error.args[0] if error is not None and error.args else None
     return number if isinstance(number, int) else None

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from treeclaim.store.database.failures import INCOMPARABLE_MYSQL, error_number
+from treeclaim.store.database.failures import INCOMPARABLE_MYSQL, read_error_number
 
 UNUSED_NAME = f"nothing-{uuid.uuid4()}"
 """A random name, which no object has."""
@@ -30,7 +30,7 @@ def replace_incomparable_text(engine: Engine) -> None:
     incomparable = re.compile(f"[{_SURROGATES}{_MISSING.get(engine.dialect.name, '')}]")
 
     @sa.event.listens_for(engine, "do_execute")
-    def _executing(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:
+    def _execute(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:
         try:
             cursor.execute(statement, parameters)
         except (engine.dialect.loaded_dbapi.Error, UnicodeEncodeError) as error:
@@ -51,7 +51,7 @@ def _may_be_text(error: BaseException) -> bool:
     """Return whether the text of a parameter may be the cause of an error."""
     if isinstance(error, UnicodeEncodeError):
         return True
-    number = error_number(error)
+    number = read_error_number(error)
     if number is not None:
         return number in INCOMPARABLE_MYSQL
     # psycopg rejects NUL itself.

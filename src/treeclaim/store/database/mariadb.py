@@ -61,7 +61,7 @@ _ASSUMED = {
 
 
 @cache
-def connection_class() -> Any:
+def make_connection_class() -> Any:
     """Return PyMySQL's connection class with one TLS context for all connections without TLS options.
 
     Creating a context reads all certificate authorities of the machine, which blocks all threads for 40 ms;
@@ -85,12 +85,12 @@ def connection_class() -> Any:
     return SharingConnection
 
 
-def _mode(mode_text: str) -> str:
+def _choose_mode(mode_text: str) -> str:
     modes = {name.strip().upper() for name in mode_text.split(",")}
     return ",".join(sorted(modes & _KEPT_MODES | {_STRICT}))
 
 
-def _limits(connection: Any, timeouts: Timeouts) -> dict[str, Any]:
+def _list_limits(connection: Any, timeouts: Timeouts) -> dict[str, Any]:
     """Return the timeouts that the server of a connection supports."""
     limits = {"innodb_lock_wait_timeout": timeouts.lock, "lock_wait_timeout": timeouts.lock}
     if "mariadb" in str(connection.get_server_info()).lower():
@@ -101,7 +101,7 @@ def _limits(connection: Any, timeouts: Timeouts) -> dict[str, Any]:
     return limits
 
 
-def _assignments(settings: dict[str, Any]) -> str:
+def _format_assignments(settings: dict[str, Any]) -> str:
     return ", ".join(f"SESSION {name} = {value}" for name, value in settings.items())
 
 
@@ -147,7 +147,7 @@ class _MariaDB(System):
         timeouts = settings.timeouts
 
         @sa.event.listens_for(engine, "do_connect")
-        def _connecting(
+        def _connect(
             dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
         ) -> Any | None:
             parameters["charset"] = _CHARSET
@@ -160,7 +160,7 @@ class _MariaDB(System):
                 "read_timeout": timeouts.connect,
                 "write_timeout": timeouts.tcp,
             }
-            return connection_class()(*arguments, **(defaults | parameters))
+            return make_connection_class()(*arguments, **(defaults | parameters))
 
         # Inserted first: SQLAlchemy's own listener reads settings, such as the SQL mode.
         @sa.event.listens_for(engine, "connect", insert=True)
@@ -171,20 +171,20 @@ class _MariaDB(System):
             cursor.execute(f"SELECT @@sql_mode, {_MICROSECONDS}")
             server_mode, server_time = cursor.fetchone()
             set_clock(record, server_time / 1_000_000)
-            mode = _mode(settings.mysql_sql_mode or server_mode)
-            session = _ASSUMED | {"sql_mode": f"'{mode}'"} | _limits(connection, timeouts)
-            cursor.execute(f"SET NAMES {_CHARSET}, {_assignments(session)}")
+            mode = _choose_mode(settings.mysql_sql_mode or server_mode)
+            session = _ASSUMED | {"sql_mode": f"'{mode}'"} | _list_limits(connection, timeouts)
+            cursor.execute(f"SET NAMES {_CHARSET}, {_format_assignments(session)}")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             record.info[GALERA_NODE] = _wait_for_other_nodes(cursor)
             cursor.close()
 
         @sa.event.listens_for(engine, "checkin")
-        def _returned(connection: Any, record: ConnectionPoolEntry) -> None:
+        def _close_extended(connection: Any, record: ConnectionPoolEntry) -> None:
             if connection is not None and record.info.pop(_EXTENDED, False):
                 record.invalidate()
 
         @sa.event.listens_for(engine, "begin")
-        def _begun(connection: Connection) -> None:
+        def _begin(connection: Connection) -> None:
             if not connection.get_execution_options().get("treeclaim_writing", False):
                 # For this transaction only: restoring a session setting afterwards could fail.
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -194,7 +194,9 @@ class _MariaDB(System):
         connection.info[_EXTENDED] = True
         driver: Any = connection.connection.dbapi_connection
         self.set_read_timeout(driver, timeouts.load_silence)
-        connection.exec_driver_sql(f"SET {_assignments(_limits(driver, timeouts.extended()))}")
+        connection.exec_driver_sql(
+            f"SET {_format_assignments(_list_limits(driver, timeouts.extended()))}"
+        )
 
     def set_read_timeout(self, connection: Any, seconds: float) -> None:
         if hasattr(connection, "_read_timeout"):

@@ -62,7 +62,7 @@ def _read_version(connection: Connection) -> tuple[int, int]:
     return divmod(number, 10_000)
 
 
-def _parameters(timeouts: Timeouts) -> dict[str, Any]:
+def _list_parameters(timeouts: Timeouts) -> dict[str, Any]:
     return {
         "connect_timeout": timeouts.connect,
         "keepalives": 1,
@@ -103,7 +103,7 @@ _ASSUMED = {
 """Further settings that statements rely on; the defaults of a server, database or user may differ."""
 
 
-def _limits(timeouts: Timeouts) -> dict[str, str]:
+def _list_limits(timeouts: Timeouts) -> dict[str, str]:
     limits = {
         "statement_timeout": timeouts.statement,
         "lock_timeout": timeouts.lock,
@@ -134,11 +134,11 @@ class _PostgreSQL(System):
         dialect: Any = engine.dialect
         dialect._get_server_version_info = _read_version  # noqa: SLF001
         timeouts = settings.timeouts
-        defaults = _parameters(timeouts)
-        assumed = _REPORTED | _ASSUMED | _limits(timeouts)
+        defaults = _list_parameters(timeouts)
+        assumed = _REPORTED | _ASSUMED | _list_limits(timeouts)
 
         @sa.event.listens_for(engine, "do_connect")
-        def _connecting(
+        def _connect(
             _dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
         ) -> Any:
             # The URL overrides the defaults, but not the encoding.
@@ -156,7 +156,7 @@ class _PostgreSQL(System):
             connection.autocommit = False
 
         @sa.event.listens_for(engine, "checkout")
-        def _lent(connection: Any, _record: Any, _proxy: Any) -> None:
+        def _restore_timeout(connection: Any, _record: Any, _proxy: Any) -> None:
             connection.silence = timeouts.silence
 
     def for_writing(self, engine: Engine) -> Engine:
@@ -176,7 +176,7 @@ class _PostgreSQL(System):
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
         del deadline
-        connection.exec_driver_sql(_set_config(_limits(timeouts.extended()), local=True))
+        connection.exec_driver_sql(_set_config(_list_limits(timeouts.extended()), local=True))
         driver: Any = connection.connection.dbapi_connection
         self.set_read_timeout(driver, timeouts.load_silence)
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.engine import connected, with_driver
+from treeclaim.store.database.engine import add_driver, lend_connection
 from treeclaim.store.database.failures import make_unavailable_error
 from treeclaim.store.database.systems import DatabaseSettings
 
@@ -48,7 +48,7 @@ def require_usable_server(engine: Engine, settings: DatabaseSettings) -> None:
         StoreUnavailableError: if a requirement is not met, or the database does not respond.
     """
     try:
-        with connected(engine) as connection:
+        with lend_connection(engine) as connection:
             refusal = find_unsupported_server(connection)
         if refusal is None and has_shared_sessions(settings):
             refusal = f"{SHARED_SESSIONS}. {POOLER_ADVICE}"
@@ -77,7 +77,7 @@ def refuse_version(dialect: str, version: str) -> str | None:
 
 def has_shared_sessions(settings: DatabaseSettings) -> bool:
     """Return whether a pooler lends sessions for single transactions; opens two connections to find out."""
-    url = with_driver(make_url(settings.url))
+    url = add_driver(make_url(settings.url))
     if url.get_backend_name() != "postgresql":
         return False
     # With these options no prepared statement and no setting stays in a shared session.

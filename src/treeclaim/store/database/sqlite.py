@@ -39,7 +39,7 @@ class _SQLite(System):
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
         @sa.event.listens_for(engine, "do_connect")
-        def _connecting(_dialect: Any, _record: Any, arguments: Any, _parameters: Any) -> None:
+        def _connect(_dialect: Any, _record: Any, arguments: Any, _parameters: Any) -> None:
             if arguments:
                 _create_private(str(arguments[0]))
 
@@ -61,7 +61,7 @@ class _SQLite(System):
             connection.set_progress_handler(None, 0)
 
         @sa.event.listens_for(engine, "begin")
-        def _begun(connection: Connection) -> None:
+        def _begin(connection: Connection) -> None:
             writing = connection.get_execution_options().get("treeclaim_writing", False)
             send(connection, DriverStatement("BEGIN IMMEDIATE" if writing else "BEGIN"))
 

@@ -122,7 +122,7 @@ GALERA_NODE = "treeclaim_galera_node"
 """Key in a connection's `info`: the unique id of its node in a Galera cluster; None without a cluster."""
 
 
-def galera_node(connection: Connection) -> str | None:
+def get_galera_node(connection: Connection) -> str | None:
     """Return the unique id of a connection's node in a Galera cluster; None without a cluster."""
     node: str | None = connection.info.get(GALERA_NODE)
     return node

@@ -273,7 +273,7 @@ class PrerequisiteError(Exception):
         self.prerequisite = prerequisite
 
 
-def seconds(*times: datetime | str | None) -> float:
+def to_timestamp(*times: datetime | str | None) -> float:
     """Return the first time that is not None, as a POSIX timestamp; 0 if all are None."""
     for time_value in times:
         time = as_datetime(time_value)

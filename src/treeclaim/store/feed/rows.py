@@ -35,7 +35,7 @@ import orjson
 
 from treeclaim.model.changes import Catalogue, Changes, Cursor, UsageChange
 from treeclaim.model.provider import ProviderRecord
-from treeclaim.store.database.transactions import seconds
+from treeclaim.store.database.transactions import to_timestamp
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS
 
 PROVIDER = "provider"
@@ -46,7 +46,7 @@ NOTHING = "nothing"
 FORMAT = 1
 """The format of rows that this release writes. A reader that finds another format loads everything."""
 
-_seconds = lru_cache(maxsize=16)(seconds)
+_to_timestamp = lru_cache(maxsize=16)(to_timestamp)
 """Cached, because all rows of a commit have the same time, and a commit may have thousands of rows."""
 
 
@@ -134,4 +134,4 @@ def read_amounts(text: str | None, created_at: datetime | str) -> UsageChange | 
         return None
     steps, generation, *used = orjson.loads(text)
     amounts = dict(zip(used[::2], used[1::2], strict=True))
-    return UsageChange(amounts, steps, generation, _seconds(created_at))
+    return UsageChange(amounts, steps, generation, _to_timestamp(created_at))

@@ -24,7 +24,7 @@ from sqlalchemy.engine import Connection
 
 from treeclaim.model.changes import Cursor, ProviderEffect
 from treeclaim.model.parts import EVERYTHING
-from treeclaim.store.database.systems import galera_node, get_system
+from treeclaim.store.database.systems import get_galera_node, get_system
 from treeclaim.store.database.transactions import (
     ROWS_PER_STATEMENT,
     ReadTransaction,
@@ -33,7 +33,7 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, NOTHING, PROVIDER, write_amounts
-from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_shard, new_token
+from treeclaim.store.schema.tables import SHARDS, draw_token, feed, feed_shards, make_shard
 
 LOCK_SECONDS = 0.5
 """Seconds that a write waits for its shard; whole seconds on MariaDB. The row is locked for one COMMIT at a time, so
@@ -55,7 +55,7 @@ _SHARD = "(SELECT shard, position, previous FROM treeclaim_feed_shards WHERE sha
 _JSON_COLUMNS = ("kind", "object_id", "parts", "uuid", "tree", "amounts")
 
 
-def _insert(kind: str, shard: str = _SHARD) -> str:
+def _write_insert(kind: str, shard: str = _SHARD) -> str:
     """Return the INSERT of the rows in one JSON list, for a kind of database."""
     columns = [f"r.{name}" for name in _JSON_COLUMNS]
     types = {name: str(feed.c[name].type) for name in _JSON_COLUMNS}
@@ -77,14 +77,14 @@ def _insert(kind: str, shard: str = _SHARD) -> str:
     """
 
 
-_INSERT_BY_KIND = {kind: _insert(kind) for kind in ("sqlite", "postgresql", "mysql")}
+_INSERT_BY_KIND = {kind: _write_insert(kind) for kind in ("sqlite", "postgresql", "mysql")}
 
 # The lock timeout lasts until the end of the transaction, which sends only COMMIT after this.
 _POSTGRESQL = f"""
 WITH advanced AS (
 {_ADVANCE} AND set_config('lock_timeout', :wait, true) IS NOT NULL
 RETURNING shard, position, previous)
-{_insert("postgresql", "advanced")}
+{_write_insert("postgresql", "advanced")}
 """
 
 _SELECT_SHARDS = "SELECT shard, position, token, pruned_to FROM treeclaim_feed_shards"
@@ -159,7 +159,7 @@ def read_fence(transaction: WriteTransaction) -> int | None:
         OtherWriterError: if another node wrote last.
         RetryTransactionError: if the shards are missing.
     """
-    node = galera_node(transaction.connection)
+    node = get_galera_node(transaction.connection)
     if node is None:
         return None
     for row in transaction.rows(_WRITER):
@@ -171,12 +171,12 @@ def read_fence(transaction: WriteTransaction) -> int | None:
 
 def take_over(connection: Connection) -> None:
     """Make the node of a connection the writer, in a separate transaction that writes all shards."""
-    node = galera_node(connection)
+    node = get_galera_node(connection)
     locked = connection.execute(
         sa.select(feed_shards.c.writer).order_by(feed_shards.c.shard).with_for_update()
     )
     if any(row.writer != node for row in locked.all()):
-        connection.execute(sa.update(feed_shards).values(writer=node, fence=new_token()))
+        connection.execute(sa.update(feed_shards).values(writer=node, fence=draw_token()))
 
 
 def append_changes(transaction: WriteTransaction, shard: int, fence: int | None = None) -> None:
@@ -195,7 +195,7 @@ def append_changes(transaction: WriteTransaction, shard: int, fence: int | None 
         changes = [{"kind": NOTHING, "object_id": 0}]
     dialect = transaction.connection.dialect
     values: dict[str, Any] = {"shard": shard, "at": transaction.now, "format": FORMAT}
-    advance: dict[str, Any] = {"shard": shard, "token": new_token()}
+    advance: dict[str, Any] = {"shard": shard, "token": draw_token()}
     is_postgresql = dialect.name == "postgresql"
     if not is_postgresql:
         sql = _ADVANCE
@@ -377,5 +377,5 @@ def reset(connection: Connection) -> None:
     for row in connection.execute(newest.group_by(feed.c.shard)).all():
         positions[row.shard] = max(positions[row.shard], row.position)
     connection.execute(sa.delete(feed_shards))
-    new_shards = [new_shard(number, position) for number, position in positions.items()]
+    new_shards = [make_shard(number, position) for number, position in positions.items()]
     connection.execute(sa.insert(feed_shards), new_shards)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.store.database.transactions import ReadTransaction, seconds
+from treeclaim.store.database.transactions import ReadTransaction, to_timestamp
 
 AllocationsByConsumer = dict[str, dict[str, Any]]
 """The allocations on a provider by consumer, as in the response."""
@@ -83,4 +83,4 @@ def _add_allocation(
 
 def find_newest_time(rows: Iterable[Any]) -> float | None:
     """Return the time of the newest row in seconds since the epoch; None without rows."""
-    return max((seconds(row.updated_at, row.created_at) for row in rows), default=None)
+    return max((to_timestamp(row.updated_at, row.created_at) for row in rows), default=None)

@@ -12,7 +12,7 @@ from typing import Any
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.model.request import ProviderConditions
-from treeclaim.store.database.transactions import ReadTransaction, seconds
+from treeclaim.store.database.transactions import ReadTransaction, to_timestamp
 from treeclaim.store.reading.allocations import find_newest_time
 
 
@@ -120,7 +120,7 @@ def load_consumer(
     allocations = _group_by_consumer(row[:-2] for row in rows).get(uuid, {})
     modified_at = find_newest_time(rows)
     return _make_document(consumer, allocations), (
-        seconds(transaction.now) if modified_at is None else modified_at
+        to_timestamp(transaction.now) if modified_at is None else modified_at
     )
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store.database.engine import connected
+from treeclaim.store.database.engine import lend_connection
 from treeclaim.store.database.failures import Failure, classify_failure, make_unavailable_error
 from treeclaim.store.database.systems import extend_timeouts, get_system
 from treeclaim.store.schema.tables import (
@@ -19,7 +19,7 @@ from treeclaim.store.schema.tables import (
     SHARDS,
     alembic_version,
     feed_shards,
-    new_shard,
+    make_shard,
     own_tables,
     own_version,
     placement,
@@ -43,9 +43,9 @@ def sync(engine: Engine) -> None:
     try:
         # READ COMMITTED, because tables that another process has created must be visible after the wait.
         writing = get_system(engine).for_writing(engine)
-        with connected(writing) as connection, _schema_lock(connection):
+        with lend_connection(writing) as connection, _schema_lock(connection):
             extend_timeouts(connection)
-            revision = version(connection)
+            revision = read_placement_revision(connection)
             if revision is None:
                 _require_empty(connection)
                 placement.create_all(connection)
@@ -67,8 +67,8 @@ def require_ready(engine: Engine) -> None:
         StoreUnavailableError: if the database does not respond.
     """
     try:
-        with connected(engine) as connection:
-            revision = version(connection)
+        with lend_connection(engine) as connection:
+            revision = read_placement_revision(connection)
             if revision is None:
                 raise SchemaRevisionError(
                     "The database has no Placement schema yet. Run 'treeclaim db sync', or set "
@@ -80,7 +80,7 @@ def require_ready(engine: Engine) -> None:
         raise make_unavailable_error(error) from error
 
 
-def version(connection: Connection) -> str | None:
+def read_placement_revision(connection: Connection) -> str | None:
     """Return the revision of the Placement schema; None if it is not recorded."""
     return _read_revision(connection, alembic_version)
 
@@ -131,14 +131,14 @@ def _require_own(connection: Connection) -> None:
             "The database has Placement's tables but not all of Treeclaim's own. Run 'treeclaim "
             "db sync', or set [placement_database]/sync_on_startup."
         )
-    if missing := missing_columns(own_tables, present_columns(connection)):
+    if missing := find_missing_columns(own_tables, load_columns(connection)):
         raise SchemaRevisionError(
             f"The database has no {missing[0]}, although Treeclaim's own tables are recorded at "
             f"revision {OWN_REVISION}. Restore it from a backup."
         )
 
 
-def present_columns(connection: Connection) -> Columns:
+def load_columns(connection: Connection) -> Columns:
     """Return the columns of all tables in a database."""
     columns = sa.inspect(connection).get_multi_columns()
     return {
@@ -147,7 +147,7 @@ def present_columns(connection: Connection) -> Columns:
     }
 
 
-def missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
+def find_missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
     """Return the missing tables, then the missing columns of present tables."""
     every_table = [table for table in tables.sorted_tables if table is not alembic_version]
     return [table.name for table in every_table if table.name not in present] + [
@@ -182,7 +182,7 @@ def _create_own_tables(connection: Connection) -> None:
         for index in table.indexes:
             index.create(connection, checkfirst=True)
     if connection.execute(sa.select(feed_shards.c.shard)).first() is None:
-        shards = [new_shard(number) for number in range(SHARDS)]
+        shards = [make_shard(number) for number in range(SHARDS)]
         connection.execute(sa.insert(feed_shards), shards)
     connection.execute(sa.insert(own_version), {"version_num": OWN_REVISION})
 

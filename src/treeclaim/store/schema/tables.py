@@ -214,22 +214,22 @@ takeover drew the `fence`.
 """
 
 
-def new_token() -> int:
+def draw_token() -> int:
     """Return a random number of 63 bits."""
     # From the operating system, because two processes after a fork must not draw the same numbers.
     return secrets.randbits(63)
 
 
-def new_shard(number: int, position: int = 0) -> dict[str, int | str]:
+def make_shard(number: int, position: int = 0) -> dict[str, int | str]:
     """Return the row of a new shard without a readable past and a writer."""
     return {
         "shard": number,
         "position": position,
-        "token": new_token(),
+        "token": draw_token(),
         "previous": 0,
         "pruned_to": position,
         "writer": "",
-        "fence": new_token(),
+        "fence": draw_token(),
     }
 
 

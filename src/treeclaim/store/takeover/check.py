@@ -17,8 +17,8 @@ from treeclaim.store.reading.providers.records import load_catalogue
 from treeclaim.store.reading.providers.whole import load_whole_inventory
 from treeclaim.store.schema.revisions import (
     Columns,
-    missing_columns,
-    present_columns,
+    find_missing_columns,
+    load_columns,
     read_own_revision,
 )
 from treeclaim.store.schema.tables import (
@@ -69,17 +69,17 @@ def check(settings: DatabaseSettings) -> list[Finding]:
     try:
         engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError) as error:
-        return [_unreachable(error)]
+        return [_report_unreachable(error)]
     try:
         with engine.connect() as connection:
-            return list(_findings(connection, settings))
+            return list(_run_checks(connection, settings))
     except DBAPIError as error:
-        return [_unreachable(error.orig or error)]
+        return [_report_unreachable(error.orig or error)]
     finally:
         engine.dispose()
 
 
-def _unreachable(error: BaseException) -> Finding:
+def _report_unreachable(error: BaseException) -> Finding:
     return failed(
         "connection",
         f"the database does not answer: {str(error).strip()}",
@@ -88,18 +88,18 @@ def _unreachable(error: BaseException) -> Finding:
     )
 
 
-def _findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
+def _run_checks(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     yield passed("connection", f"{connection.dialect.name} {version} answers")
     yield from check_server(connection, settings)
-    present = present_columns(connection)
+    present = load_columns(connection)
     yield from _check_placement_tables(connection, present)
     yield _check_own_tables(connection, present)
     yield from _check_rows(connection, present)
     if connection.dialect.name == "mysql":
         yield from _check_character_sets(connection)
-    if not missing_columns(placement, present):
-        has_own_tables = not missing_columns(own_tables, present)
+    if not find_missing_columns(placement, present):
+        has_own_tables = not find_missing_columns(own_tables, present)
         yield _load_inventory(connection, has_own_tables=has_own_tables)
 
 
@@ -116,7 +116,7 @@ def _check_placement_tables(connection: Connection, present: Columns) -> Iterato
             "If they are known to be those of revision "
             f"{PLACEMENT_REVISION}, run 'treeclaim db stamp {PLACEMENT_REVISION}'.",
         )
-    if missing := missing_columns(placement, present):
+    if missing := find_missing_columns(placement, present):
         yield failed(
             "tables",
             f"missing: {', '.join(missing)}",
@@ -151,7 +151,7 @@ def _check_own_tables(connection: Connection, present: Columns) -> Finding:
         return failed(subject, str(error), "")
     if revision is None:
         return warned(subject, "not complete", _SYNC)
-    if missing := missing_columns(own_tables, present):
+    if missing := find_missing_columns(own_tables, present):
         return failed(subject, f"missing: {', '.join(missing)}", "Restore them from a backup.")
     return passed(subject, f"at revision {revision}")
 
@@ -177,7 +177,7 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
 def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
     """Count invalid rows in tables that have all columns."""
     tables = placement.tables | own_tables.tables
-    for sql, names, level, text, remedy in _rules():
+    for sql, names, level, text, remedy in _list_rules():
         if any(not present.get(name, set()) >= {*tables[name].columns.keys()} for name in names):
             continue
         if number := count_rows(ReadTransaction(connection), sql):
@@ -186,24 +186,24 @@ def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
             yield passed(names[0], f"none {text}")
 
 
-def _rules() -> Iterator[_Rule]:
+def _list_rules() -> Iterator[_Rule]:
     providers = "resource_providers"
     yield PROVIDERS_WITHOUT_ROOT, [providers], Level.ERROR, "without a root provider", _MIGRATE
     text = "that hold allocations but have no record"
     tables = ["consumers", "allocations"]
     yield CONSUMERS_WITHOUT_RECORD, tables, Level.WARNING, text, _MIGRATE
     for word in ("parent", "root"):
-        dangling = _dangling(providers, f"{word}_provider_id", providers)
+        dangling = _select_dangling(providers, f"{word}_provider_id", providers)
         yield dangling, [providers], Level.ERROR, f"whose {word} does not exist", _BY_HAND
     for (target, level, noun), columns in _REFERENCES.items():
         for table, column in columns:
             delete = f"DELETE FROM {table} WHERE ({column} NOT IN (SELECT id FROM {target}))"
             remedy = _BY_HAND if table == "consumers" else f"{_BACK_UP}: {delete};"
             text = f"of {noun} that does not exist"
-            yield _dangling(table, column, target), [table, target], level, text, remedy
+            yield _select_dangling(table, column, target), [table, target], level, text, remedy
 
 
-def _dangling(table: str, column: str, target: str) -> str:
+def _select_dangling(table: str, column: str, target: str) -> str:
     """Return the query for references to missing rows of the target."""
     return (
         f"SELECT {column} FROM {table} referring WHERE {column} IS NOT NULL "

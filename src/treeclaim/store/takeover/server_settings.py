@@ -55,10 +55,10 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
             is_read_only=_is_file_read_only(connection),
         )
     elif kind == "postgresql":
-        yield from check_settings(_postgresql_settings(connection))
-        yield _sessions(settings)
+        yield from check_settings(_load_postgresql_settings(connection))
+        yield _check_sessions(settings)
     else:
-        yield from check_settings(_mysql_settings(connection))
+        yield from check_settings(_load_mysql_settings(connection))
 
 
 def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
@@ -105,10 +105,10 @@ def check_settings(values: Mapping[str, str]) -> Iterator[Finding]:
     else:
         yield passed("writing", "the server accepts writes")
     if _is_on(values, "wsrep_on"):
-        yield _galera(values)
+        yield _check_galera(values)
 
 
-def _sessions(settings: DatabaseSettings) -> Finding:
+def _check_sessions(settings: DatabaseSettings) -> Finding:
     if has_shared_sessions(settings):
         return failed(
             "sessions",
@@ -122,7 +122,7 @@ def _is_on(values: Mapping[str, str], name: str) -> bool:
     return values.get(name, "OFF").upper() in {"ON", "1"}
 
 
-def _galera(values: Mapping[str, str]) -> Finding:
+def _check_galera(values: Mapping[str, str]) -> Finding:
     state = values.get("wsrep_cluster_status", "unknown")
     if state.upper() == "PRIMARY" and _is_on(values, "wsrep_ready"):
         return passed("galera", "the node belongs to the primary component and is ready")
@@ -140,7 +140,7 @@ def _is_file_read_only(connection: Connection) -> bool:
     return bool(file) and not (access(file, W_OK) and access(Path(file).parent, W_OK))
 
 
-def _postgresql_settings(connection: Connection) -> dict[str, str]:
+def _load_postgresql_settings(connection: Connection) -> dict[str, str]:
     # The transaction of this check is read-only.
     names = [name for name in _SETTINGS if name != "transaction_read_only"]
     transaction = ReadTransaction(connection)
@@ -149,7 +149,7 @@ def _postgresql_settings(connection: Connection) -> dict[str, str]:
     return values | {"in_recovery": "on" if is_standby else "off"}
 
 
-def _mysql_settings(connection: Connection) -> dict[str, str]:
+def _load_mysql_settings(connection: Connection) -> dict[str, str]:
     quoted = ", ".join(f"'{name}'" for name in _SETTINGS)
     rows = [
         *connection.exec_driver_sql(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted})"),

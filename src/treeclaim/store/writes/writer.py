@@ -20,7 +20,7 @@ from treeclaim.model.timing import (
     Stages,
     has_passed,
 )
-from treeclaim.store.database.engine import connected
+from treeclaim.store.database.engine import lend_connection
 from treeclaim.store.database.failures import (
     Failure,
     UnknownOutcomeError,
@@ -94,7 +94,7 @@ class Writer:
             try:
                 if must_take_over:
                     # A failure counts as an attempt: several nodes may take over at the same time.
-                    with connected(self._engine) as connection, connection.begin():
+                    with lend_connection(self._engine) as connection, connection.begin():
                         feed.take_over(connection)
                     must_take_over = False
                 result = self._run_once(deadline, stages, operation)
@@ -125,7 +125,7 @@ class Writer:
         self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
         with (
-            connected(self._engine) as connection,
+            lend_connection(self._engine) as connection,
             _begin(connection, stages) as outcome,
         ):
             transaction = WriteTransaction(connection, deadline, stages)

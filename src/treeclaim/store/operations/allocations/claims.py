@@ -24,7 +24,7 @@ from treeclaim.store.database.transactions import (
     Key,
     RetryTransactionError,
     WriteTransaction,
-    seconds,
+    to_timestamp,
 )
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations import holds as hold_writes
@@ -339,6 +339,6 @@ def _record_usage(
                 amounts,
                 raised,
                 generations[provider_id] if raised else 0,
-                seconds(transaction.now),
+                to_timestamp(transaction.now),
             ),
         )

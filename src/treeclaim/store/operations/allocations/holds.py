@@ -20,7 +20,7 @@ from treeclaim.store.database.transactions import (
     PrerequisiteError,
     WriteTransaction,
     chunks,
-    seconds,
+    to_timestamp,
 )
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations.capacity import insert_allocations
@@ -307,7 +307,9 @@ def _write_amounts(
         ((uuid, key, used) for key, used in sorted(held.items()) if key[0] in changed),
     )
     for provider_id, used in changed.items():
-        transaction.touch_usage(provider_id, UsageChange(used, 0, 0, seconds(transaction.now)))
+        transaction.touch_usage(
+            provider_id, UsageChange(used, 0, 0, to_timestamp(transaction.now))
+        )
 
 
 def _write_draws(

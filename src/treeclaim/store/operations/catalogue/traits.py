@@ -11,7 +11,7 @@ from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
-    seconds,
+    to_timestamp,
 )
 from treeclaim.store.schema.tables import traits
 
@@ -64,6 +64,6 @@ def delete(transaction: WriteTransaction, name: str) -> None:
 def find_traits(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, TraitRow]:
     """Return the traits that exist, by name."""
     return {
-        row.name: TraitRow(row.id, seconds(row.updated_at, row.created_at))
+        row.name: TraitRow(row.id, to_timestamp(row.updated_at, row.created_at))
         for row in transaction.rows_in_chunks(_NAMED, names=sorted(names))
     }

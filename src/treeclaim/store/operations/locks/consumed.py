@@ -13,7 +13,7 @@ from treeclaim.store.database.transactions import (
     Key,
     ReadTransaction,
     WriteTransaction,
-    seconds,
+    to_timestamp,
 )
 
 ConsumedAmounts = Mapping[Key, Mapping[Key, int]]
@@ -68,6 +68,6 @@ def add_consumed(amounts: Mapping[Key, int], consumption: ConsumedAmounts) -> Co
 
 def record_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
     """Record changed usage of consumed providers for the feed, from which readers compute the amounts."""
-    nothing = UsageChange({}, 0, 0, seconds(transaction.now))
+    nothing = UsageChange({}, 0, 0, to_timestamp(transaction.now))
     for provider_id in sorted(provider_ids):
         transaction.touch_usage(provider_id, nothing)

@@ -9,7 +9,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.provider import Provider
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, to_timestamp
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.consumption import require_unconsumed
 from treeclaim.store.operations.providers.entries import write_targets
@@ -99,7 +99,7 @@ def _make_provider(transaction: ReadTransaction, target: Target) -> Provider:
         generation=row.generation,
         parent_uuid=None if row.parent_id is None else uuids[row.parent_id],
         root_uuid=uuids[row.root_id],
-        modified_at=seconds(transaction.now),
+        modified_at=to_timestamp(transaction.now),
     )
 
 

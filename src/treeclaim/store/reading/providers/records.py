@@ -9,7 +9,7 @@ from typing import Any
 from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.provider import ConsumptionRecord, Inventory, InventoryRecord, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
-from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds
+from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, to_timestamp
 from treeclaim.store.reading.providers import parts
 from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
 from treeclaim.store.reading.providers.parts import make_attributes, make_condition
@@ -52,7 +52,9 @@ def load_catalogue(transaction: ReadTransaction) -> Catalogue:
 @lru_cache(_CACHED_ENTRIES)
 def _make_entry(row: Any) -> CatalogueEntry:
     written_at = row.updated_at or row.created_at
-    return CatalogueEntry(row.id, row.name, None if written_at is None else seconds(written_at))
+    return CatalogueEntry(
+        row.id, row.name, None if written_at is None else to_timestamp(written_at)
+    )
 
 
 def load_providers(
@@ -83,7 +85,7 @@ def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
             generation=generation,
             parent_id=None if parent_id == NO_PARENT else parent_id,
             root_id=root_id,
-            modified_at=seconds(modified_at),
+            modified_at=to_timestamp(modified_at),
             inventories=tuple(inventories[provider_id]),
             links={
                 **{
@@ -114,7 +116,7 @@ def _group_inventories(tables: Mapping[str, Rows]) -> Mapping[int, list[Inventor
                 class_id=class_id,
                 inventory=Inventory(total, reserved, least, most, step, float(ratio)),
                 used=used.get((provider_id, class_id), 0),
-                modified_at=seconds(modified_at),
+                modified_at=to_timestamp(modified_at),
                 consumes=tuple(sorted(consumes[provider_id, class_id])),
             )
         )
