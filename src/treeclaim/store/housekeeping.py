@@ -96,11 +96,7 @@ class Housekeeper:
             return _CHECK_SECONDS
 
     def end_expired(self) -> bool:
-        """Remove expired holds and conditions; return whether any were expired.
-
-        Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`.
-        """
+        """Remove expired holds and conditions; return whether any were expired; raise as `Store.write`."""
         rows = self._store.fetch(_NEXT_ENDS)
         if not rows:
             return False
@@ -121,10 +117,8 @@ class Housekeeper:
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed older than `keep`, and kept requests; return the number of feed rows.
 
-        It uses many short transactions, so that no writer waits for long.
-
-        Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`; earlier transactions stay committed.
+        It uses many short transactions, so that no writer waits for long. If it raises as `Store.write`, earlier
+        transactions stay committed.
         """
         before = self._store.read_clock() - keep
         deleted = 0

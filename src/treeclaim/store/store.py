@@ -64,7 +64,7 @@ _CLOSE_SECONDS = 5.0
 
 
 class NotWrittenError(TreeclaimError):
-    """The group of a claim has failed; the claim may be valid."""
+    """The group of a claim has failed; the claim may succeed alone."""
 
 
 class Store:
@@ -103,8 +103,6 @@ class Store:
     ) -> Result:
         """Run an operation that only reads, in one snapshot; retry it once after a conflict or a lost connection.
 
-        A reader of the feed that finds its snapshot incomplete is retried in a snapshot after a floor.
-
         Raises:
             StoreUnavailableError: if the database fails or times out.
         """
@@ -118,6 +116,7 @@ class Store:
                     transaction = ReadTransaction(connection, deadline, floor, views)
                     result = operation(transaction, *args, **kwargs)
             except IncompleteViewError:
+                # A reader of the feed needs a snapshot after a floor.
                 views += 1
                 floor = self.load_cursor()
             except TRANSACTION_FAILURES as error:
@@ -135,9 +134,8 @@ class Store:
     def load_changes(self, cursor: Cursor | None) -> Changes | None:
         """Return the changes committed since a cursor, or everything for None; None if nothing was committed.
 
-        A poll executes one query over a few small rows if nothing or only claims were committed, and another one
-        if a few providers have other changes. One snapshot reads everything else, so that each transaction is
-        visible as a whole or not at all.
+        Each transaction is visible as a whole or not at all. If only claims were committed, it executes one query
+        over a few small rows.
 
         Raises:
             StoreUnavailableError: if the database fails or times out.
@@ -155,11 +153,7 @@ class Store:
         return self._poller.cursor()
 
     def fetch(self, sql: str) -> list[Any]:
-        """Return the rows of a small query, on a connection outside of the pool.
-
-        Raises:
-            StoreUnavailableError: if the database fails or times out.
-        """
+        """Return the rows of a small query, on a connection outside of the pool; raise `StoreUnavailableError`."""
         return self._probe.rows(sql)
 
     def write(
@@ -201,8 +195,6 @@ class Store:
     def replace_allocations(self, claims: Sequence[ConsumerClaim]) -> None:
         """Replace all allocations of consumers, all or nothing (page 70, section 1.3).
 
-        Requests that wait at the same time share a transaction; each has a separate outcome.
-
         Raises:
             TreeclaimError: as `claims.write_request` and `write`.
         """
@@ -223,8 +215,7 @@ class Store:
         """Write claims of new consumers, each independent of the others, and measure their `stages`.
 
         Returns:
-            The refusal of each claim, as of `place`; None for a written claim. A claim refused by
-            `NotWrittenError` may succeed alone.
+            The refusal of each claim, as of `place`, or `NotWrittenError`; None for a written claim.
         """
         requests = [
             ClaimRequest([claim], is_placement=True, stages=call_stages)
@@ -251,9 +242,9 @@ class Store:
         self._submit(ClaimRequest.release(consumer_uuid))
 
     def repeat(self, name: str, pause: float, step: Callable[[], float]) -> None:
-        """Call a method repeatedly in a thread, until the store closes or the object of the method is deleted.
+        """Call a method in a thread, after `pause` seconds and then after as many seconds as it returns.
 
-        The first call is after `pause` seconds; the method returns the seconds until the next call.
+        The thread ends when the store closes or the object of the method is deleted.
         """
         closing, method = self._closing, weakref.WeakMethod(step)
 
@@ -278,11 +269,7 @@ class Store:
     def _write_group(
         self, requests: Sequence[ClaimRequest], deadline: float
     ) -> Sequence[TreeclaimError | None] | None:
-        """Write claims in one transaction (decision 0014); return their refusals, or None to divide the group.
-
-        The whole group is retried after a conflict. Any other failure may be the fault of one member; each member
-        then runs alone, within its own deadline.
-        """
+        """Write claims in one transaction (decision 0014); return their refusals, or None to divide the group."""
         metrics.CLAIM_GROUPS.observe(len(requests))
         leader, *followers = [request.stages for request in requests]
         operation = partial(claim_writes.write_group, requests=requests)
@@ -295,6 +282,7 @@ class Store:
             if classify_failure(error) in _SHARED_FAILURES:
                 refusals = [self.outages.make_client_error(error) for _ in requests]
         except TreeclaimError:
+            # One member may have caused the failure: each member runs alone, within its own deadline.
             pass
         for stages in followers:
             stages.share(leader, is_reported=refusals is not None)
@@ -316,7 +304,6 @@ class Store:
 
 
 def _group_settings(settings: DatabaseSettings) -> DatabaseSettings:
-    """Return the settings of the connections for groups: few, with a short lock timeout."""
     lock = min(settings.timeouts.lock, _GROUP_LOCK_SECONDS)
     timeouts = replace(settings.timeouts, lock=lock)
     return replace(settings, timeouts=timeouts, max_pool_size=_GROUP_CONNECTIONS)

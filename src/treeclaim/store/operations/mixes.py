@@ -29,16 +29,12 @@ _DELETE = "DELETE FROM treeclaim_mixes WHERE name = :old_name"
 
 
 def put(transaction: WriteTransaction, name: str, body: Body) -> None:
-    """Create or replace a mix.
-
-    Raises:
-        MixesFullError: if `MOST_MIXES` other mixes exist.
-        RetryTransactionError: if a concurrent transaction deletes it.
-    """
+    """Create or replace a mix; raise `MixesFullError` if `MOST_MIXES` other mixes exist."""
     slots = {row.name: row.slot for row in transaction.rows(_SLOTS)}
     text = ascii_json(body)
     if name in slots:
         if not transaction.execute(_UPDATE, old_name=name, body=text).rowcount:
+            # A concurrent transaction has deleted it.
             raise RetryTransactionError
         return
     free_slots = set(range(MOST_MIXES)).difference(slots.values())

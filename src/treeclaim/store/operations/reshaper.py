@@ -72,7 +72,6 @@ def reshape(
 def _lock(
     transaction: WriteTransaction, reshaped: Sequence[ReshapedInventory], request: ClaimRequest
 ) -> tuple[LockedClaims, list[Target]]:
-    """Lock the consumers and providers of a reshape; return the claims and the reshaped providers."""
     locked: list[LockedClaims] = []
 
     def lock_providers_and_claims(

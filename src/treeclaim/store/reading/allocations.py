@@ -36,14 +36,10 @@ WHERE resource_providers.uuid = :provider_uuid ORDER BY allocations.id
 def load_provider_allocations(
     transaction: ReadTransaction, provider_uuid: str
 ) -> tuple[AllocationsByConsumer, int, float | None]:
-    """Return the allocations on a provider.
-
-    Returns:
-        The allocations, the generation of the provider, and the time of the newest allocation (see
-        `find_newest_time`).
+    """Return the allocations on a provider, its generation, and the time of its newest allocation.
 
     Raises:
-        ProviderNotFoundError.
+        ProviderNotFoundError: if the provider does not exist.
     """
     provider_rows = transaction.rows(_ON_PROVIDER, provider_uuid=provider_uuid)
     # Some collations also match other spellings.

@@ -18,18 +18,17 @@ from treeclaim.store.reading.allocations import find_newest_time
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilter:
-    """A filter of consumers (contract page 99, section 2); None or an empty value means any.
+    """A filter of consumers, and a page (contract page 99, section 2); None or an empty value means any.
 
-    A single allocation of the consumer must pass all filters of providers and classes.
+    A single allocation must pass all filters of providers and classes.
 
     Attributes:
         in_tree: UUIDs of providers; the provider must be in the tree of one of them.
         member_of: Conditions on the aggregates of the provider itself.
         consumer: UUIDs with dashes.
         consumer_type: Name, or `UNKNOWN_TYPE`.
-        created_since: The earliest creation of the record, naive UTC.
-        after: UUID after which the page begins; empty for the first page.
-        limit: Maximum length of the page.
+        created_since: Naive UTC.
+        after: UUID before the page; empty for the first page.
     """
 
     provider: Sequence[str]
@@ -125,7 +124,7 @@ def load_consumer(
 
 
 def load_consumer_page(transaction: ReadTransaction, consumer_filter: ConsumerFilter) -> Page:
-    """Return a page of the consumers that pass all filters, each with its allocations.
+    """Return a page of the consumers that pass the filter.
 
     Raises:
         ResourceClassNotFoundError: for the first unknown class.

@@ -23,13 +23,9 @@ LEFT JOIN consumers ON consumers.uuid = consumer_id WHERE consumers.id IS NULL
 
 @dataclass(frozen=True, slots=True)
 class StoredHolder:
-    """A consumer; without a record (old data) it has no owners, and generation 0.
+    """A consumer; without a record (old data) it has no owners, and generation 0."""
 
-    Attributes:
-        allocations: Amounts by provider UUID and resource class.
-    """
-
-    allocations: Mapping[str, Mapping[str, int]]
+    allocations: Amounts
     project_id: str | None = None
     user_id: str | None = None
     consumer_type: str | None = None

@@ -117,7 +117,7 @@ def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, 
     terms_by_uuid = load_hold_terms(transaction, uuids)
     drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
     draws_from = transaction.rows_in_chunks(_DRAWN_FROM, uuids=list(terms_by_uuid))
-    for hold, _, provider, name, amount in _counted_draws(draws_from):
+    for hold, _, provider, name, amount in _select_valid_draws(draws_from):
         if hold in drawn:
             provider_amounts = drawn[hold].setdefault(provider, {})
             provider_amounts[name] = provider_amounts.get(name, 0) + amount
@@ -137,13 +137,13 @@ def load_draws(
     else:
         rows = transaction.rows_in_chunks(_DRAWN_BY, uuids=consumer_uuids)
     draws_by_consumer: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for hold, consumer, provider, name, amount in _counted_draws(rows):
+    for hold, consumer, provider, name, amount in _select_valid_draws(rows):
         hold_draws = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
         hold_draws.setdefault(provider, {})[name] = amount
     return draws_by_consumer
 
 
-def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
+def _select_valid_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
     """Yield the draws that count, given all draws of each consumer in the order of holds."""
     remaining_units: dict[tuple[str, str, str], int] = {}
     seen = set()
@@ -154,9 +154,9 @@ def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
             continue
         seen.add((hold, key))
         units = remaining_units.setdefault(key, int(used))
-        if counted := min(int(amount), units):
-            remaining_units[key] = units - counted
-            yield hold, consumer, provider, name, counted
+        if valid := min(int(amount), units):
+            remaining_units[key] = units - valid
+            yield hold, consumer, provider, name, valid
 
 
 HELD_EVERYWHERE = f"""
@@ -180,15 +180,14 @@ def load_held_sums(transaction: ReadTransaction) -> dict[tuple[int, int], int]:
 
 @dataclass(frozen=True, slots=True)
 class HoldFilter:
-    """A filter of holds; None or an empty value means any.
+    """A filter of holds, and a page; None or an empty value means any.
 
     Attributes:
         drawable_by: A project that may draw.
         provider: UUIDs of providers; the hold has amounts or draws at one of them.
         in_tree: UUIDs of providers; the hold has amounts or draws in the tree of one of them.
         until_before: Upper bound of the end of the hold, naive UTC.
-        after: UUID after which the page begins; empty for the first page.
-        limit: Maximum length of the page.
+        after: UUID before the page; empty for the first page.
     """
 
     project_id: str | None

@@ -25,12 +25,8 @@ _FIRST = -(2**31)
 class _PagedQuery:
     """The query of a part, for all consumers or for named ones.
 
-    Args:
-        kind: Has an attribute for each of the `expressions` except "sort_key".
-        expressions: The columns by name.
-        source: SQL of the tables.
-        uuid: The column with the UUID of the consumer.
-        first: Value below any sort key.
+    `kind` has an attribute for each of the `expressions` except "sort_key". `uuid` is the column of the UUID of the
+    consumer, and `first` a value below any sort key.
     """
 
     def __init__(

@@ -61,19 +61,12 @@ class _State(Enum):
 
 @dataclass(slots=True, eq=False)
 class _Member(Generic[Request]):
-    """A request and its state.
-
-    Attributes:
-        deadline: On the monotonic clock; no statement begins later.
-        refusal: The error of a refused request.
-        decided: Released when the leader has set the state to LEADING, DONE or ALONE.
-    """
-
     request: Request
     deadline: float
     state: _State = _State.WAITING
     refusal: TreeclaimError | None = None
     decided: threading.Lock = field(default_factory=threading.Lock)
+    """Released when a leader has set the state to LEADING, DONE or ALONE."""
 
     def decide(self, state: _State, refusal: TreeclaimError | None = None) -> None:
         """Set the state, and wake the waiting thread."""
@@ -103,12 +96,9 @@ class Groups(Generic[Request]):
         self._running: dict[_Member[Request], tuple[float, set[str]]] = {}
 
     def submit(self, request: Request, deadline: float) -> None:
-        """Write a request, in a group or alone; return after its commit.
+        """Write a request, in a group or alone; return after its commit, or raise its refusal.
 
         No statement of its group begins after the deadline, on the monotonic clock.
-
-        Raises:
-            TreeclaimError: if the request is refused, or the database fails.
         """
         member = _Member(request, deadline)
         if len(request.consumer_uuids) > MOST_CLAIMS:
@@ -130,7 +120,6 @@ class Groups(Generic[Request]):
                 del refusal
 
     def _enqueue(self, member: _Member[Request]) -> None:
-        """Queue a member, or make it the leader if no member leads."""
         member.decided.acquire()
         with self._lock:
             if self._leaders:
@@ -155,11 +144,7 @@ class Groups(Generic[Request]):
         member.decided.acquire()
 
     def _lead(self, leader: _Member[Request]) -> None:
-        """Run a group, then hand over the leadership.
-
-        Raises:
-            TreeclaimError: the refusal of the leader, if its group has no other member.
-        """
+        """Run a group, then hand over the leadership; raise the refusal of a leader without a group."""
         members = self._select_members(leader)
         state = _State.ALONE
         refusals: list[TreeclaimError | None] = [None] * (1 + len(members))
@@ -208,8 +193,8 @@ class Groups(Generic[Request]):
     def _select_members(self, leader: _Member[Request]) -> list[_Member[Request]]:
         """Remove the members of the leader's group from the queue, in order.
 
-        Members that share a consumer with the group or an earlier member stay, and so do members that name an
-        object of a stuck transaction, which would delay the group.
+        A member that shares a consumer with the group or an earlier member stays; so does one that names an object
+        of a stuck transaction, which would delay the group.
         """
         chosen_members: list[_Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
@@ -233,7 +218,6 @@ class Groups(Generic[Request]):
         return chosen_members
 
     def _hand_over_leadership(self) -> None:
-        """Make the first waiting member the leader, if a member waits."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().decide(_State.LEADING)

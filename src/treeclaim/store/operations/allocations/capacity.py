@@ -88,14 +88,8 @@ class Ledger:
     """Inventories of locked providers, and their usage after the accepted requests of a transaction.
 
     Usage includes consumption by other inventories (contract page 102, section 2). The locks of the providers
-    keep their inventories, and the classes of these, unchanged.
-
-    Args:
-        transaction: The transaction that has locked the providers.
-        new: The allocations to judge.
-        locked: The locked providers.
-        consumption: Consumption by the inventories of new and replaced allocations; None if no inventory
-            consumes another one.
+    keep their inventories, and the classes of these, unchanged. `consumption` is that by the inventories of new and
+    replaced allocations, None if no inventory consumes another one.
 
     Raises:
         RetryTransactionError: if a class was renamed, or consumption added, since the lookup.
@@ -143,11 +137,8 @@ class Ledger:
     ) -> None:
         """Count the new allocations of a request as written, or raise its refusal and count nothing.
 
-        Args:
-            new: The allocations.
-            before: The replaced allocations, and the former amounts of holds that the request changes.
-            class_ids: Ids of classes by name, of the lookup.
-            held: The new amounts of these holds.
+        `before` is the sum of the replaced allocations and of the former amounts of changed holds; `held` the sum of
+        the new amounts of these holds.
 
         Raises:
             InventoryMissingError, UnitConstraintError, CapacityExceededError.

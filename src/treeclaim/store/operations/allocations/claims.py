@@ -134,11 +134,7 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
 def _load_consumption(
     transaction: WriteTransaction, locked: LockedClaims, new_allocations: Sequence[NewAllocation]
 ) -> ConsumedAmounts:
-    """Return the consumption by the inventories of new and replaced allocations.
-
-    Raises:
-        RetryTransactionError: if a consumed provider is not locked.
-    """
+    """Return the consumption by the inventories of new and replaced allocations."""
     keys = {allocation.key for allocation in new_allocations}
     ids = {provider_id for provider_id, _ in keys}
     for current in (locked.current, locked.holds.current):
@@ -146,6 +142,7 @@ def _load_consumption(
     consumption = load_consumption(transaction, ids)
     locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
     if not list_consumed_providers(consumption, keys) <= locked_ids:
+        # Another transaction has added consumption since the locking.
         raise RetryTransactionError
     return consumption
 
@@ -284,11 +281,7 @@ def _write_consumers(
 def _delete_allocations(
     transaction: WriteTransaction, current: CurrentAllocations, uuids: Sequence[str]
 ) -> None:
-    """Delete exactly the allocations that were read, so that the feed records each provider.
-
-    Raises:
-        RetryTransactionError: if another program has written allocations without these locks.
-    """
+    """Delete exactly the allocations that were read, so that the feed records each provider."""
     if replaced := sorted(uuid for uuid in uuids if uuid in current.by_consumer):
         count = len(current.list_allocations(replaced))
         transaction.change(_DELETE, rows=count, uuids=replaced)
@@ -317,7 +310,6 @@ def _record_usage(
     uuids: Sequence[str],
     steps: Mapping[int, int],
 ) -> None:
-    """Record the changes of usage and generations for the feed."""
     used: defaultdict[int, Counter[int]] = defaultdict(
         Counter, {provider_id: Counter() for provider_id in steps}
     )

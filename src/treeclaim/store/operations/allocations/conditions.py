@@ -42,16 +42,13 @@ WHERE resource_provider_id = :provider_id AND name = :key AND on_use = true AND 
 
 @dataclass(slots=True, eq=False)
 class _LockedCondition:
-    """A condition, and the ids of the claimed providers at or below its provider (`below`).
-
-    `is_begun` is whether a request of this transaction begins it.
-    """
-
     provider_id: int
     provider_uuid: str
     condition: Condition
     below: set[int]
+    """Ids of the claimed providers at or below its provider."""
     is_begun: bool = False
+    """Whether a request of this transaction begins it."""
 
 
 class ConditionBook:

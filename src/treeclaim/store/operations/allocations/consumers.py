@@ -92,11 +92,7 @@ class OwnerIds:
         self._known = dict(known)
 
     def require(self, names: Iterable[OwnerName]) -> None:
-        """Check that names exist; called before any row is locked.
-
-        Raises:
-            PrerequisiteError: if names are missing; it creates them, and the write is retried.
-        """
+        """Raise a `PrerequisiteError` that creates missing names, before any row is locked."""
         missing = []
         for key in names:
             if key not in self._known:
@@ -129,7 +125,7 @@ def _find_owner(transaction: ReadTransaction, table: str, name: str) -> int | No
 
 
 def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
-    """Insert names; if a concurrent transaction inserts one, this one is retried and finds it."""
+    # If a concurrent transaction inserts a name, this one is retried, and finds it.
     for table, name in sorted(missing):
         if _find_owner(transaction, table, name) is None:
             transaction.execute(_INSERT_OWNER[table], new_name=name, at=transaction.now)
@@ -211,8 +207,6 @@ def update(
     holds: Container[str],
 ) -> None:
     """Write the owners and next generations of locked consumers; holds keep their type.
-
-    Consumers with equal values share a statement.
 
     Raises:
         RetryTransactionError: if a generation has changed without the lock.

@@ -44,13 +44,12 @@ class Change:
     """The change of one consumer by a write.
 
     Attributes:
-        consumer: UUID.
         project_id: The new project.
         before, after: Amounts.
         is_hold: Whether the consumer is a hold after the write.
         terms: New terms of a hold; None to keep the current ones.
         sources: Holds to draw from.
-        is_end: Whether the write removes the consumer, a hold.
+        is_end: Whether the write removes a hold.
     """
 
     consumer: str
@@ -69,8 +68,6 @@ class HoldBook:
 
     Attributes:
         original_holds: The holds before the first write, by UUID.
-        holds: The current holds, by UUID.
-        draws: The draws by consumer.
         steps: Increments of the generations of holds that are not consumers of a write.
     """
 
@@ -134,8 +131,6 @@ class HoldBook:
 
 
 class _HoldWrite:
-    """The holds and draws of a book while a write changes them."""
-
     def __init__(self, book: HoldBook, changes: Sequence[Change]) -> None:
         self.holds = {
             uuid: replace(hold, held=dict(hold.held)) for uuid, hold in book.holds.items()

@@ -61,7 +61,6 @@ class LockedHolds:
     """The locked holds that claims concern.
 
     Attributes:
-        book: Their amounts and draws.
         rows: Their rows as consumers.
         current: Their allocations.
         stored_draws: Draws by consumer, including draws that do not count.
@@ -169,18 +168,14 @@ def end_expired(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
 
 
 def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
-    """Delete the terms of ended holds, and the draws from them."""
+    """Delete the terms of holds, and the draws from them."""
     if uuids:
         for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
             transaction.change(statement, uuids=sorted(uuids))
 
 
 def delete_excess_draws(transaction: WriteTransaction, consumer_uuid: str) -> bool:
-    """Delete the draws of a consumer beyond its allocations; return whether any existed.
-
-    Raises:
-        PrerequisiteError, RetryTransactionError: as claims.
-    """
+    """Delete the draws of a consumer beyond its allocations; return whether any existed."""
     locked_consumers = consumers.lock(transaction, [consumer_uuid])
     current = load_current_allocations(transaction, [consumer_uuid])
     drawn = _load_draws(transaction, [consumer_uuid]).get(consumer_uuid, {})
@@ -291,7 +286,6 @@ def _write_amounts(
     current: CurrentAllocations,
     held: Mapping[Key, int],
 ) -> None:
-    """Write the changed allocations of a hold, and record them for the feed."""
     difference = Counter(held)
     difference.subtract(current.sum_usage([uuid]))
     changed: dict[int, Counter[int]] = defaultdict(Counter)

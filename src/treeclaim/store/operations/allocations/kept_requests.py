@@ -99,14 +99,11 @@ def find_without_record(transaction: ReadTransaction) -> list[str]:
 
 
 def mark_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Mark the requests of these consumers, except consumers with a record.
-
-    Raises:
-        DBAPIError: if a concurrent transaction inserts such a consumer; the write is retried.
-    """
+    """Mark the requests of these consumers, except consumers with a record."""
     recorded = consumers.lock(transaction, uuids)
     missing = sorted(set(uuids).difference(recorded))
     if missing:
+        # The write is retried if a concurrent transaction inserts such a consumer.
         consumers.lock_missing(transaction, missing)
         transaction.change(_MARK, uuids=missing, at=transaction.now)
 

@@ -55,15 +55,12 @@ class LockedClaims:
     """Requests with locked consumers and providers.
 
     Attributes:
-        requests: The requests in the order of their writes.
         consumers: The consumers with a row before the write.
         inserted: UUIDs of the consumers with a row that was inserted to lock them.
         current: The current allocations of all consumers, read under their locks.
-        class_ids: Ids of the named, existing resource classes.
+        class_ids, kept_requests, is_consuming: As in `Lookup`.
         providers: All locked providers by UUID.
-        kept_requests: As `Lookup.kept_requests`.
         conditions: The conditions of the claimed providers; `judge` reads them.
-        is_consuming: Whether any inventory of the cloud consumes another one.
         consumed_ids: Ids of the providers that the claimed inventories consume.
         consumption: Consumption by the inventories of new and replaced allocations, read under the locks.
     """
@@ -163,14 +160,8 @@ def lock_claims(
 def _lock_known_consumers(
     transaction: WriteTransaction, claims: Sequence[ConsumerClaim]
 ) -> tuple[Mapping[str, Consumer], Lookup]:
-    """Lock the consumers with a row, and look up the named objects.
-
-    Claims for new consumers usually need no lock, because the consumers have no row.
-
-    Raises:
-        RetryTransactionError: if a consumer was created since the locking.
-    """
     if all(claim.generation is None for claim in claims):
+        # New consumers usually have no row, and need no lock.
         lookup = look_up_names(transaction, claims)
         if not lookup.consumers:
             return {}, lookup
@@ -182,7 +173,7 @@ def _lock_known_consumers(
 
 
 def _require_separable(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None:
-    """Raise `SeparateTransactionsError` if a request writes a hold that another request draws from, or has drawn from."""
+    """Check that no request writes a hold that another request draws from, or has drawn from."""
     if len(requests) == 1 or not holds.book.holds:
         return
     drawn_from = [
@@ -215,7 +206,6 @@ def _compare_generations(locked: LockedClaims) -> None:
 
 
 def _refuse_by_holdings(locked: LockedClaims) -> None:
-    """Refuse requests that contradict the current allocations of their consumers."""
     for locked_request in locked.accepted:
         request = locked_request.request
         for claim in request.claims:
@@ -253,10 +243,7 @@ def _find_misuse(
 
 
 def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Insert rows for consumers without a row.
-
-    If another transaction has inserted a row, this one violates the unique constraint and is retried.
-    """
+    # If another transaction has inserted a row, this one violates the unique constraint and is retried.
     missing = [
         claim
         for locked_request in locked.accepted
@@ -286,7 +273,6 @@ def _lock_providers(
     provider_uuids: Iterable[str],
     provider_ids: Iterable[int],
 ) -> None:
-    """Lock the providers of new and removed allocations, and the consumed providers."""
     claims = [
         claim
         for locked_request in locked.accepted

@@ -93,7 +93,6 @@ class Lookup:
 
     Attributes:
         consumers: UUIDs of the consumers with a row.
-        owners: Ids of projects, users and consumer types.
         terms: UUIDs of the consumers and sources with terms of a hold.
         drawn_from: UUIDs of the holds from which the consumers have drawn.
         kept_requests: The consumers with a kept request, and whether it is marked as without a record.

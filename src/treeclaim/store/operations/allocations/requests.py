@@ -24,11 +24,9 @@ class ClaimRequest:
 
     Attributes:
         claims: Claims of different consumers.
-        is_release: Whether it is a DELETE: the consumer must have allocations, and no generation of a provider
-            rises.
+        is_release: Whether the consumer must have allocations, and no generation of a provider rises (DELETE).
         is_placement: Whether the consumers must not have allocations yet (contract page 98, section 4).
-        is_reshape: Whether an amount drawn from a hold moves with its consumer from one provider to another
-            (contract page 100, section 2).
+        is_reshape: Whether draws move with a consumer to another provider (contract page 100, section 2).
         stages: Measures the stages of the write.
     """
 

@@ -118,10 +118,7 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
 def require_unchanged_ids(
     transaction: ReadTransaction, known: Mapping[str, int], names: Iterable[str]
 ) -> None:
-    """Raise `RetryTransactionError` unless names still have the known ids.
-
-    Called before a refusal that relies on them.
-    """
+    """Raise `RetryTransactionError` unless names still have the known ids, on which a refusal relies."""
     sorted_names = sorted(names)
     id_by_name = _find_ids(transaction, _NAMED, sorted_names)
     if any(id_by_name.get(name) != known.get(name) for name in sorted_names):

@@ -10,10 +10,7 @@ from treeclaim.store.schema.tables import resource_classes, traits
 
 
 def sync_standard_names(transaction: WriteTransaction) -> int:
-    """Insert the missing standard names of the libraries, and return their number; existing names keep their ids.
-
-    If two processes insert them concurrently, one transaction fails and retries.
-    """
+    """Insert the missing standard names of the libraries, and return their number; existing names keep their ids."""
     known_traits = {row[0] for row in transaction.rows("SELECT name FROM traits")}
     new_traits = sorted(set(os_traits.get_traits()) - known_traits)
     transaction.change_each(

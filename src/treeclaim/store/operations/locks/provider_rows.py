@@ -79,10 +79,7 @@ def raise_generations(
     providers: Iterable[LockedProvider],
     steps: Mapping[int, int],
 ) -> None:
-    """Raise the generations of locked providers by `steps`, given by provider id.
-
-    It executes one statement for each distinct step. The caller records the changes for the feed.
-    """
+    """Raise the generations of locked providers by `steps`, by provider id; the caller records them for the feed."""
     ids_by_step: dict[int, list[int]] = defaultdict(list)
     for provider in providers:
         if provider.id in steps:

@@ -57,8 +57,8 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
     """Set a condition of a provider; replace the condition with the same key.
 
     Raises:
-        ProviderNotFoundError.
-        ConflictError: if the provider has `MOST_CONDITIONS` other conditions.
+        ProviderNotFoundError: if the provider does not exist.
+        ConflictError: if it has `MOST_CONDITIONS` other conditions.
     """
     provider = find_provider(transaction, provider_uuid)
     _lock_subtree(transaction, provider)
@@ -88,27 +88,19 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 
 
 def _lock_subtree(transaction: WriteTransaction, provider: Any) -> None:
-    """Lock a provider, a row of `find_provider`, and its descendants.
-
-    Raises:
-        RetryTransactionError: if the provider was moved or deleted meanwhile.
-    """
+    """Lock a provider, a row of `find_provider`, and its descendants."""
     lock_shapes(transaction, {provider.root})
     locked: dict[int, LockedProvider] = {}
     for batch in chunks(_load_subtree_ids(transaction, provider.id)):
         locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
     row = locked.get(provider.id)
     if row is None or (row.uuid, row.root_id) != (provider.uuid, provider.root):
+        # Another transaction has moved or deleted the provider.
         raise RetryTransactionError
 
 
 def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
-    """Delete a condition of a provider.
-
-    Raises:
-        ProviderNotFoundError.
-        NotFoundError: if the provider has no such condition.
-    """
+    """Delete a condition of a provider; raise `NotFoundError` if either does not exist."""
     provider = lock_provider(transaction, provider_uuid)
     now = read_clock(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=provider.id)
@@ -128,11 +120,7 @@ def end_expired(transaction: WriteTransaction, keys: Sequence[tuple[int, str]]) 
 
 
 def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str, int]:
-    """Count the providers that a condition of a provider affects, and the consumers with allocations there.
-
-    Raises:
-        ProviderNotFoundError.
-    """
+    """Count the providers that a condition of a provider affects, and the consumers with allocations there."""
     ids = _load_subtree_ids(transaction, find_provider(transaction, provider_uuid).id)
     rows = transaction.rows_in_chunks(_CONSUMERS, ids=ids)
     consumers = {row.consumer_id for row in rows}

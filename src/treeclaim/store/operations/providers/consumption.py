@@ -160,12 +160,9 @@ def delete_leftovers(transaction: WriteTransaction, provider_ids: Collection[int
 def find_faults(
     transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
 ) -> list[tuple[int, TreeclaimError]]:
-    """Find violated rules of the consumption by, or of, locked providers after a write.
+    """Return provider id and error of each violated rule of the consumption by, or of, locked providers.
 
-    `written` are the inventories with a consumption that this call has written.
-
-    Returns:
-        The id of a concerned provider, and the error, of each fault.
+    `written` are the inventories whose consumption the call has written.
     """
     rows = [
         row
@@ -191,7 +188,6 @@ def find_faults(
 
 
 def _load_parents(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[int, int | None]:
-    """Return the parents of the consuming providers and of their ancestors, by id."""
     parents: dict[int, int | None] = {row.resource_provider_id: row.parent_id for row in rows}
     while (
         unknown := {parent for parent in parents.values() if parent is not None} - parents.keys()

@@ -96,8 +96,8 @@ def write_part(
     """Write one part of a provider (contract pages 30, 40 and 50, and page 102, section 1).
 
     Raises:
-        ProviderNotFoundError.
-        ProviderGenerationConflictError: if the provider has another generation, unless None is given.
+        ProviderNotFoundError: if the provider does not exist.
+        ProviderGenerationConflictError: if a `generation` is given and the provider has another one.
         TreeclaimError: the first problem.
     """
     entry = BatchEntry(provider_uuid, None, values={part.name: value})

@@ -165,7 +165,6 @@ class InventoryWriter(PartWriter):
     def _index_by_class(
         self, target: Target, before: StoredAmounts
     ) -> Mapping[int, Inventory | None]:
-        """Return the inventories of an entry by class id; raise as `judge`."""
         scope, named = self._rules.scope, {}
         for name, inventory in self._value(target).items():
             if name in self._class_ids:

@@ -51,7 +51,7 @@ _FEED_PARTS = {part.name: int(part.news_part) for part in parts.PARTS}
 
 
 class GenerationRule(Enum):
-    """When a write increases the generation of a provider."""
+    """When a write raises the generation of a provider."""
 
     IF_CHANGED = "if changed"
     ALWAYS = "always"
@@ -132,10 +132,7 @@ class PartWriter:
         raise NotImplementedError
 
     def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
-        """Add a problem for each rule that the written rows violate.
-
-        `moved` are the ids of the moved providers and of their descendants.
-        """
+        """Add a problem for each violated rule of the written rows and of the `moved` providers, given by id."""
 
 
 # Locked, because an audit's repair may delete an aggregate without providers.
@@ -146,7 +143,7 @@ _INSERT_AGGREGATE = compile_insert(placement_aggregates)
 
 
 class TableStatements:
-    """Statements for the rows of a part, which have a key and perhaps a value."""
+    """Statements for a part that is stored as rows with a key and perhaps a value."""
 
     def __init__(self, key: sa.Column[Any], value: sa.Column[Any] | None = None) -> None:
         table = key.table
@@ -165,8 +162,6 @@ class TableStatements:
 
 
 class _RowWriter(PartWriter):
-    """Writes a part that is stored as rows with a key and perhaps a value."""
-
     statements: ClassVar[TableStatements]
 
     def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
@@ -262,7 +257,6 @@ class AggregateWriter(_RowWriter):
 
 
 def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, int]:
-    """Return the ids of aggregates, locked; create missing ones."""
     id_by_uuid = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
     return {
         uuid: id_by_uuid[uuid] if uuid in id_by_uuid else _ensure_aggregate(transaction, uuid)
@@ -271,10 +265,7 @@ def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> M
 
 
 def _ensure_aggregate(transaction: WriteTransaction, uuid: str) -> int:
-    """Return the id of an aggregate without a row in exactly this spelling.
-
-    Spellings that are equal in the collation of the database name the same aggregate.
-    """
+    # Spellings that are equal in the collation of the database name the same aggregate.
     if (aggregate_id := transaction.scalar(_AGGREGATES, uuids=[uuid])) is None:
         transaction.change_each(_INSERT_AGGREGATE, [{"uuid": uuid, "created_at": transaction.now}])
         aggregate_id = transaction.scalar(_AGGREGATES, uuids=[uuid])
@@ -305,11 +296,7 @@ def raise_all(problems: list[EntryFault]) -> None:
 def record_changes(
     transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules
 ) -> None:
-    """Record the written parts for the feed, and raise the generations according to the rules.
-
-    Raises:
-        RetryTransactionError: if another transaction has raised a generation without the lock.
-    """
+    """Record the written parts for the feed, and raise the generations according to the rules."""
     only_changed = rules.generation is GenerationRule.IF_CHANGED
     written = []
     for target in targets:

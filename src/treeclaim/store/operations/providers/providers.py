@@ -69,12 +69,10 @@ def update(
 ) -> Provider:
     """Rename a provider, or move it with its subtree (section 5).
 
-    Unless it `may_reparent`, a provider with a parent must keep it, as below 1.37.
-
     Raises:
-        ProviderNotFoundError.
+        ProviderNotFoundError: if the provider does not exist.
         DuplicateProviderError: if another provider has the name.
-        InvalidParentError: in the cases of section 5.1.
+        InvalidParentError: in the cases of section 5.1, and unless `may_reparent` for any other parent.
     """
     rules = WriteRules(rewrites_equal=True, may_reparent=may_reparent)
     provider = lock_provider(transaction, uuid)

@@ -107,8 +107,8 @@ class TreeWriter:
         ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
         uuids = find_uuids(self._transaction, ids)
         for target, parent in named:
-            present = target.row.parent_id
-            if parent != (None if present is None else uuids.get(present)):
+            current_id = target.row.parent_id
+            if parent != (None if current_id is None else uuids.get(current_id)):
                 parent_by_uuid[target.uuid] = parent
         return parent_by_uuid
 
@@ -119,7 +119,7 @@ class TreeWriter:
         for target in self._existing:
             self._ids[target.uuid] = target.row.id
             self._roots[target.uuid] = target.row.root_id
-        self._record(find_providers(self._transaction, "uuid", parents - targets))
+        self._index_rows(find_providers(self._transaction, "uuid", parents - targets))
         root_of_parent = {uuid: self._roots[uuid] for uuid in parents if uuid in self._roots}
         moved = {self._roots[uuid] for uuid in self._new_parents if uuid in self._roots}
         if roots := {*root_of_parent.values(), *moved}:
@@ -142,12 +142,12 @@ class TreeWriter:
             # The root of old rows may be null.
             *find_providers(self._transaction, "id", roots),
         ]
-        self._record(rows)
+        self._index_rows(rows)
         uuids = {row.id: row.uuid for row in rows}
         for row in rows:
             self._parents_before[row.uuid] = uuids.get(row.parent_provider_id)
 
-    def _record(self, rows: Iterable[Any]) -> None:
+    def _index_rows(self, rows: Iterable[Any]) -> None:
         for row in rows:
             self._ids[row.uuid] = row.id
             self._roots[row.uuid] = row.root
@@ -166,7 +166,7 @@ class TreeWriter:
             self._transaction.execute(_CLEAR_NAME, ids=ids)
 
     def _create(self) -> None:
-        """Insert new providers, parents before children, and lock them."""
+        # Parents come before children.
         new = {target.uuid: target for target in self._targets if target.is_new}
         tops = self._hierarchy.find_tops(new.keys())
         for uuids in self._hierarchy.sort_into_waves(new):
@@ -175,8 +175,10 @@ class TreeWriter:
                     "uuid": uuid,
                     "name": new[uuid].entry.name,
                     "generation": 0,
-                    "parent_provider_id": self._parent_id(uuid),
-                    "root_provider_id": None if tops[uuid] == uuid else self._root(tops[uuid]),
+                    "parent_provider_id": self._get_parent_id(uuid),
+                    "root_provider_id": None
+                    if tops[uuid] == uuid
+                    else self._get_new_root(tops[uuid]),
                     "created_at": self._transaction.now,
                 }
                 for uuid in uuids
@@ -209,7 +211,7 @@ class TreeWriter:
                 row.name = name
             if target.uuid in self._new_parents:
                 target.changed.append("parent_provider_uuid")
-                row.parent_id = self._parent_id(target.uuid)
+                row.parent_id = self._get_parent_id(target.uuid)
             self._transaction.change(
                 _UPDATE_NAME_AND_PARENT,
                 provider_id=row.id,
@@ -220,19 +222,17 @@ class TreeWriter:
         self._transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
 
     def _set_roots(self) -> Collection[int]:
-        """Write the roots of moved providers and their descendants; return their ids.
-
-        It records their former trees for the feed.
-        """
-        moved = {target.uuid for target in self._existing if target.uuid in self._new_parents}
-        along = self._hierarchy.find_moved(moved)
-        tops = self._hierarchy.find_tops(along)
+        """Write the roots of moved providers and their descendants, and record their trees; return their ids."""
+        moved = self._hierarchy.find_moved(
+            {target.uuid for target in self._existing if target.uuid in self._new_parents}
+        )
+        tops = self._hierarchy.find_tops(moved)
         uuids = {self._ids[uuid]: uuid for uuid in self._parents_before}
         new_roots: defaultdict[int, list[int]] = defaultdict(list)
         trees: defaultdict[int, list[int]] = defaultdict(list)
-        for uuid in along:
+        for uuid in moved:
             # The UPDATE also locks the rows of providers with an unchanged root.
-            new_roots[self._root(tops[uuid])].append(self._ids[uuid])
+            new_roots[self._get_new_root(tops[uuid])].append(self._ids[uuid])
             trees[self._roots[uuid]].append(self._ids[uuid])
         for root, ids in sorted(new_roots.items()):
             for chunk in chunks(sorted(ids)):
@@ -240,15 +240,15 @@ class TreeWriter:
         for root, ids in trees.items():
             self._transaction.touch_providers(sorted(ids), Part.PROVIDER, tree=uuids.get(root))
         for target in self._existing:
-            if target.uuid in along:
-                target.row.root_id = self._root(tops[target.uuid])
-        return {self._ids[uuid] for uuid in along}
+            if target.uuid in moved:
+                target.row.root_id = self._get_new_root(tops[target.uuid])
+        return {self._ids[uuid] for uuid in moved}
 
-    def _parent_id(self, uuid: str) -> int | None:
+    def _get_parent_id(self, uuid: str) -> int | None:
         parent = self._new_parents[uuid]
         return None if parent is None else self._ids[parent]
 
-    def _root(self, top: str) -> int:
+    def _get_new_root(self, top: str) -> int:
         """Return the id of the root of a tree, given its top in the hierarchy."""
         is_changed = top in self._parents_before or top in self._new_parents
         return self._ids[top] if is_changed else self._roots[top]

@@ -121,10 +121,8 @@ ATTRIBUTES = LoadedPart(
 
 
 def make_condition(values: Iterable[Any]) -> Condition:
-    """Return the condition of the columns of `CONDITIONS` without the provider.
-
-    Drivers may return numbers for booleans.
-    """
+    """Return the condition of the columns of `CONDITIONS` without the provider."""
+    # Drivers may return numbers for booleans.
     key, effect, ends_at, on_use, began, reason = values
     return Condition(
         key, Effect(effect), as_datetime(ends_at), bool(on_use), bool(began), json.loads(reason)

@@ -103,7 +103,6 @@ def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
 
 
 def _group_inventories(tables: Mapping[str, Rows]) -> Mapping[int, list[InventoryRecord]]:
-    """Return the inventories by provider id, in the order of class ids."""
     used = {(row[0], row[1]): row[2] for row in tables[parts.USAGE.name]}
     consumes: defaultdict[Key, list[ConsumptionRecord]] = defaultdict(list)
     for provider_id, class_id, *consumed in tables[parts.CONSUMPTION.name]:

@@ -156,7 +156,6 @@ def _concatenate(arrays: Sequence[Arrays]) -> Arrays:
 
 
 def _link_aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
-    """Return the links to existing aggregates, with their UUIDs."""
     uuids = dict(tuple(row) for row in transaction.rows(_AGGREGATE_NAMES))
     is_known = np.isin(arrays["other"], np.array(list(uuids), dtype=np.int64))
     return Links(arrays["provider_id"][is_known], arrays["other"][is_known], uuids)
@@ -206,7 +205,6 @@ _EMPTY: Numbers = np.zeros(0, dtype=np.int64)
 
 
 def _number_texts(texts: Sequence[str], number_by_text: dict[str, int]) -> Numbers:
-    """Return the number of each text; give a new text the next number."""
     return np.array(
         [number_by_text.setdefault(text, len(number_by_text)) for text in texts], dtype=np.int64
     )
