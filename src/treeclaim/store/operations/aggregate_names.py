@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Display names of aggregates, which are neither in the change feed nor in the Placement API."""
 
+import json
 from collections.abc import Mapping, Sequence
 
 import orjson
 
 from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
-from treeclaim.store.operations.allocations.kept_requests import ascii_json
 from treeclaim.store.schema.tables import aggregate_names
 
 _DELETE = "DELETE FROM treeclaim_aggregate_names WHERE uuid IN :uuids"
@@ -25,7 +25,7 @@ def change_names(transaction: WriteTransaction, names: Mapping[str, str | None])
     transaction.change_each(
         _INSERT,
         (
-            {"uuid": uuid, "name": ascii_json(name)}
+            {"uuid": uuid, "name": json.dumps(name)}
             for uuid in uuids
             if (name := names[uuid]) is not None
         ),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes of requests, by name (contract page 101, section 2). They are not in the change feed."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,6 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.allocations.kept_requests import ascii_json
 from treeclaim.store.schema.tables import MOST_MIXES, mixes
 
 Body = Mapping[str, Any]
@@ -31,7 +31,7 @@ _DELETE = "DELETE FROM treeclaim_mixes WHERE name = :old_name"
 def put(transaction: WriteTransaction, name: str, body: Body) -> None:
     """Create or replace a mix; raise `MixesFullError` if `MOST_MIXES` other mixes exist."""
     slots = {row.name: row.slot for row in transaction.rows(_SLOTS)}
-    text = ascii_json(body)
+    text = json.dumps(body, separators=(",", ":"))
     if name in slots:
         if not transaction.execute(_UPDATE, old_name=name, body=text).rowcount:
             # A concurrent transaction has deleted it.

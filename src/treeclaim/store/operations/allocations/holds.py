@@ -5,6 +5,7 @@ The lock of a hold is the lock of its row as a consumer, acquired after the lock
 covers the amounts of the hold, the draws from it, and its terms.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -22,7 +23,7 @@ from treeclaim.store.database.transactions import (
     chunks,
     to_timestamp,
 )
-from treeclaim.store.operations.allocations import consumers, kept_requests
+from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
 from treeclaim.store.operations.allocations.drawing import Change, Draws, Hold, HoldBook
@@ -238,9 +239,7 @@ def write_terms(
                 "uuid": uuid,
                 "ends_at": hold_terms.until,
                 "returns": hold_terms.returns,
-                "note": None
-                if hold_terms.note is None
-                else kept_requests.ascii_json(hold_terms.note),
+                "note": None if hold_terms.note is None else json.dumps(hold_terms.note),
             }
             for uuid, hold_terms in sorted(terms.items())
         ),

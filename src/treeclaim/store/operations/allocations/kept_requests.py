@@ -30,11 +30,6 @@ UPDATE treeclaim_requests SET gone_at = NULL WHERE gone_at IS NOT NULL AND {_HAS
 _DELETE_OLD = f"DELETE FROM treeclaim_requests WHERE gone_at < :before AND NOT {_HAS_RECORD}"
 
 
-def ascii_json(value: object) -> str:
-    """Return a value as JSON in ASCII, which each database stores."""
-    return json.dumps(value, separators=(",", ":"))
-
-
 def write(
     transaction: WriteTransaction,
     claims: Sequence[ConsumerClaim],
@@ -73,7 +68,7 @@ def replace(
         (
             {
                 "consumer_uuid": uuid,
-                "request": ascii_json(list(request)),
+                "request": json.dumps(list(request), separators=(",", ":")),
             }
             for uuid, request in sorted(request_by_uuid.items())
             if request is not None and (uuid in recorded or uuid in known)
