@@ -58,7 +58,7 @@ def reshape(store, claims):
     return store.write(reshaper.reshape, [ReshapedInventory(HOST, generation, STOCK)], claims)
 
 
-def repaired(store, kind, **item):
+def repair_server(store, kind, **item):
     return repair(
         store, kind, {"consumer": SERVER, **item}, ("p", "u"), until=monotonic() + PATIENT
     )
@@ -68,18 +68,18 @@ PATHS = {
     "a draw": lambda store: store.replace_allocations([claim(SERVER, 6, from_holds=(HOLD,))]),
     "a release": lambda store: store.delete_allocations(SERVER),
     "a move": lambda store: store.replace_allocations([claim(SERVER, 0), claim(MIGRATION, 4)]),
-    "a hold and who drew": lambda store: store.replace_allocations(
+    "a hold and its consumer": lambda store: store.replace_allocations(
         [hold(HOLD, 10), claim(SERVER, 2)]
     ),
-    "who drew and a hold": lambda store: store.replace_allocations(
+    "a consumer and its hold": lambda store: store.replace_allocations(
         [claim(SERVER, 2), hold(HOLD, 10)]
     ),
     "a reshape": lambda store: reshape(store, [hold(HOLD, 10), claim(SERVER, 2)]),
     "kept requests": lambda store: store.write(
         kept_requests.keep_requests_for, {HOLD: None, SERVER: ["resources=VCPU:4"]}
     ),
-    "a repair of draws": lambda store: repaired(store, FindingKind.BROKEN_DRAW),
-    "a repair that releases": lambda store: repaired(
+    "a repair of draws": lambda store: repair_server(store, FindingKind.BROKEN_DRAW),
+    "a repair that releases": lambda store: repair_server(
         store, FindingKind.ORPHANED, consumer_generation=1
     ),
     "terms": lambda store: store.write(
@@ -90,7 +90,7 @@ PATHS = {
 
 
 def is_locked(store, table, uuid):
-    """Return whether some session has locked a row."""
+    """Return whether another session has locked a row."""
     query = sa.select(table.c.id).where(table.c.uuid == uuid).with_for_update(nowait=True)
     with store.engine.connect() as connection:
         try:
@@ -102,10 +102,10 @@ def is_locked(store, table, uuid):
     return False
 
 
-def locked_while_waiting(store, session):
-    """Return the transactions that wait for a session, and the rows that are locked meanwhile.
+def find_locked_rows(store, session):
+    """Return the transactions that wait for a session, and the rows that they have locked.
 
-    A transaction that waits too long is rolled back and retried; observations in between are discarded.
+    A transaction that waits for too long is rolled back and retried; observations in between are discarded.
     """
     end = monotonic() + PATIENT
     while monotonic() < end:
@@ -127,7 +127,7 @@ def test_hold_is_locked_after_consumers_and_before_providers(drawn, path):
     with ThreadPoolExecutor(1) as pool, drawn.engine.connect() as holder:
         lock(holder, tables.consumers, HOLD)
         written = pool.submit(PATHS[path], drawn)
-        waiting, locked = locked_while_waiting(drawn, session_of(holder))
+        waiting, locked = find_locked_rows(drawn, session_of(holder))
         holder.rollback()
         written.result(PATIENT)
     assert len(waiting) == 1

@@ -33,7 +33,7 @@ SELECT uuid, 999, 0, 1 FROM consumers WHERE length(uuid) < 36;
 INSERT INTO treeclaim_feed (shard, position, previous, kind, object_id, created_at, format)
 SELECT MOD(number, 8), -number, 0, 'provider', 999, now(), 1 FROM generate_series(1, {MANY}) number
 """
-"""Rows as other programs write them on PostgreSQL; the feed rows are older than the readers' cursors."""
+"""Rows as other programs write them on PostgreSQL; the feed rows are older than the cursors of readers."""
 
 PLANNED = ("allocations", "consumers", "inventories", "resource_providers", "treeclaim_feed")
 
@@ -58,7 +58,7 @@ def test_each_transaction_sets_its_own_isolation_level(store):
     count = "SELECT COUNT(*) FROM projects"
 
     def count_new_rows(transaction):
-        """Return how many of the rows that others commit meanwhile the transaction sees."""
+        """Return the number of concurrently committed rows that the transaction sees."""
         before = transaction.scalar(count)
         with store.engine.begin() as rival:
             rival.execute(sa.insert(projects).values(external_id=str(uuid.uuid4())))
@@ -83,10 +83,10 @@ def test_claim_finds_names_under_any_collation(store, hosts):
     assert store.read(load_consumer, consumer)[0]["project_id"] == "p"
 
 
-def rows_read_whole(store):
+def count_scanned_rows(store):
     """Return the number of rows that PostgreSQL read by sequential scans, by table.
 
-    A server process reports them at its end.
+    A server process reports them when it ends.
     """
     other_backends = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
@@ -106,7 +106,7 @@ def rows_read_whole(store):
 @pytest.mark.slow
 @ON_POSTGRESQL
 def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, database_url):
-    """By claims in groups, and by a reader that follows them."""
+    """Neither by claims in groups, nor by a reader that follows them."""
     store.engine.dispose()
     with closing(Store(DatabaseSettings(database_url))) as other_store:
 
@@ -126,45 +126,45 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
                 connection.exec_driver_sql(statement)
         claim_and_follow(hosts[1])
     store.engine.dispose()
-    read = rows_read_whole(store)
-    # The inserting operation reads its earlier rows once.
-    assert {name: read[name] for name in PLANNED if read[name] > 2 * MANY} == {}
+    scanned = count_scanned_rows(store)
+    # The insertion of MANY_ROWS reads its earlier rows once.
+    assert {name: scanned[name] for name in PLANNED if scanned[name] > 2 * MANY} == {}
 
 
-def look_at_inventories(store, columns, count, providers):
-    """Fill the table of inventories; return the look of claims at those of some providers, for the driver."""
+def prepare_inventory_query(store, columns, count, providers):
+    """Fill the table of inventories; return the query of claims for the inventories of providers."""
     with store.engine.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
             f"min_unit, max_unit, step_size, allocation_ratio) SELECT {columns}, 8, 0, 1, 8, 1, 1.0 "
             f"FROM {count}"
         )
-    wanted = {"provider_ids": list(providers), "class_ids": [0, 1, 2]}
-    return compile_text(INVENTORIES).bind(store.engine.dialect, wanted)
+    values = {"provider_ids": list(providers), "class_ids": [0, 1, 2]}
+    return compile_text(INVENTORIES).bind(store.engine.dialect, values)
 
 
 @pytest.mark.slow
 @ON_POSTGRESQL
-def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
-    """Also where the server has no statistics yet, as in a new database."""
+def test_claim_reads_only_inventories_of_its_providers(store):
+    """Even if the server has no statistics yet, as in a new database."""
     numbers = "number / 3, MOD(number, 3)", "generate_series(3, 3002) number"
-    look = look_at_inventories(store, *numbers, range(1, 9))
+    query = prepare_inventory_query(store, *numbers, range(1, 9))
     with store.engine.begin() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN {look.sql}", look.parameters).scalars().all()
+        plan = connection.exec_driver_sql(f"EXPLAIN {query.sql}", query.parameters).scalars().all()
     assert any("uniq_inventories0resource_provider" in line for line in plan), plan
 
 
 @pytest.mark.slow
 @ON_MARIADB
-def test_batch_check_reads_only_inventories_of_its_providers(store):
-    """Nor by the index of classes, which MariaDB took because there are few classes."""
+def test_large_claim_reads_only_inventories_of_its_providers(store):
+    """MariaDB must not use the index of classes, which it prefers because of the few classes."""
     numbers = "seq DIV 3, MOD(seq, 3)", "seq_3_to_30002"
-    look = look_at_inventories(store, *numbers, range(1, 1001, 2))
+    query = prepare_inventory_query(store, *numbers, range(1, 1001, 2))
     with store.engine.begin() as connection:
         connection.exec_driver_sql("FLUSH STATUS")
-        rows = send(connection, look).rows
+        rows = send(connection, query).rows
         counted = connection.exec_driver_sql("SHOW STATUS LIKE 'Handler_read%%'").all()
-    read = sum(int(count) for _, count in counted)
-    # Each is looked up, with its class and its usage, and each list of classes is gone through.
+    read_count = sum(int(count) for _, count in counted)
+    # Reads of inventories, classes and usage, and of the list of classes for each provider.
     assert len(rows) == 1500
-    assert read < 5 * len(rows), counted
+    assert read_count < 5 * len(rows), counted
