@@ -41,7 +41,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations.holds import change_terms
-from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
+from treeclaim.store.operations.allocations.kept_requests import change_requests
 from treeclaim.store.operations.allocations.locking import SeparateTransactionsError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions, providers
@@ -158,7 +158,7 @@ class StoreCalls(ClaimMachine):
         return len(terms) - len(self.store.write(change_terms, changes))
 
     def send_requests(self, requests):
-        return self.store.write(keep_requests_for, requests)
+        return self.store.write(change_requests, requests)
 
     def send_condition(self, provider, key, condition):
         effect = EFFECTS[condition.effect]

@@ -76,7 +76,7 @@ PATHS = {
     ),
     "a reshape": lambda store: reshape(store, [hold(HOLD, 10), claim(SERVER, 2)]),
     "kept requests": lambda store: store.write(
-        kept_requests.keep_requests_for, {HOLD: None, SERVER: ["resources=VCPU:4"]}
+        kept_requests.change_requests, {HOLD: None, SERVER: ["resources=VCPU:4"]}
     ),
     "a repair of draws": lambda store: repair_server(store, FindingKind.BROKEN_DRAW),
     "a repair that releases": lambda store: repair_server(

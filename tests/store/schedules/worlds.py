@@ -481,7 +481,7 @@ def holds_world(*, ended):
             "keep-alive": write(hold_writes.change_terms, {HELD: {"note": "alive"}}),
             "mend": write(hold_writes.delete_excess_draws, MINE),
             "keep-request": (put(kept), release(OTHER)),
-            "name-request": write(kept_requests.keep_requests_for, named),
+            "name-request": write(kept_requests.change_requests, named),
             "prune-requests": (
                 write(kept_requests.mark_without_record, [OTHER, NEW]),
                 write(kept_requests.delete_old),

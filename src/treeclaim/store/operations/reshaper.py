@@ -21,7 +21,7 @@ from treeclaim.store.operations.providers.inventories import InventoryWriter
 from treeclaim.store.operations.providers.part_writer import (
     Target,
     WriteRules,
-    inventories_in,
+    list_inventories,
     raise_first,
 )
 
@@ -85,8 +85,10 @@ def _lock(
         for new in reshaped
     ]
     uuids = [new.provider_uuid for new in reshaped]
-    stock = list(inventories_in(entries))
-    providers = consumption.lock_all(transaction, uuids, stock, lock_providers_and_claims)
+    stock = list_inventories(entries)
+    providers = consumption.lock_with_consumed(
+        transaction, uuids, stock, lock_providers_and_claims
+    )
     for new in reshaped:
         if new.provider_uuid not in providers:
             raise ProviderNotFoundError(new.provider_uuid)

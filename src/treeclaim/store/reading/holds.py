@@ -233,24 +233,24 @@ def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Pag
 
 
 def _make_clause(hold_filter: HoldFilter) -> WhereClause:
-    terms, at, conditions = WhereClause(), WhereClause(), WhereClause()
+    terms, location, clause = WhereClause(), WhereClause(), WhereClause()
     terms.add("ends_at < :until_before", until_before=hold_filter.until_before)
-    at.add_providers("{provider_id}", hold_filter.provider, hold_filter.in_tree)
+    location.add_providers("{provider_id}", hold_filter.provider, hold_filter.in_tree)
     somewhere = [
-        f"consumers.uuid IN (SELECT {uuid} FROM {table} WHERE {at.sql.format(provider_id=column)})"
+        f"consumers.uuid IN (SELECT {uuid} FROM {table} WHERE {location.sql.format(provider_id=column)})"
         for uuid, table, column in (
             ("consumer_id", "allocations", "resource_provider_id"),
             ("hold_uuid", "treeclaim_draws", "provider_id"),
         )
     ]
-    conditions.add(
+    clause.add(
         f"consumers.uuid IN (SELECT uuid FROM treeclaim_holds WHERE {terms.sql})", **terms.values
     )
-    conditions.add(f"({' OR '.join(somewhere)})", **at.values)
-    conditions.add("projects.external_id = :project", project=hold_filter.project_id)
-    conditions.add(
+    clause.add(f"({' OR '.join(somewhere)})", **location.values)
+    clause.add("projects.external_id = :project", project=hold_filter.project_id)
+    clause.add(
         "(projects.external_id = :drawable_by OR consumers.uuid IN "
         "(SELECT hold_uuid FROM treeclaim_hold_projects WHERE project = :drawable_by))",
         drawable_by=hold_filter.drawable_by,
     )
-    return conditions
+    return clause

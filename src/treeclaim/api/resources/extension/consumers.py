@@ -17,7 +17,7 @@ from treeclaim.api.resources.extension import lists
 from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.allocations.holds import change_terms
-from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
+from treeclaim.store.operations.allocations.kept_requests import change_requests
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
 from treeclaim.store.reading.holders import ConsumerDetails, load_consumer_details
 from treeclaim.store.reading.holds import HoldFilter, load_hold_page
@@ -144,7 +144,7 @@ def keep_requests(call: Call, body: RequestsBody) -> Answer:
     """Store the requests by which consumers were placed."""
     named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
     kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
-    return _make_reply(body.requests, call.services.store.write(keep_requests_for, body.requests))
+    return _make_reply(body.requests, call.services.store.write(change_requests, body.requests))
 
 
 def _make_reply(consumers: Collection[str], unknown: Sequence[str]) -> Answer:

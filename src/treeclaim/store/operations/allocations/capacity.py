@@ -107,7 +107,7 @@ class Ledger:
     ) -> None:
         self._transaction = transaction
         self._consumption = consumption or NO_CONSUMPTION
-        self._stocks: dict[Key, Inventory] = {}
+        self._inventories: dict[Key, Inventory] = {}
         self._used: Usage = Counter()
         self.has_conditions = False
         self._names = {allocation.class_id: allocation.resource_class for allocation in new}
@@ -125,7 +125,7 @@ class Ledger:
                 if key in keys or key in consumed:
                     self.has_conditions |= bool(row.has_conditions)
                     self._names[key[1]] = row.name
-                    self._stocks[key] = Inventory(*row[_AMOUNTS])
+                    self._inventories[key] = Inventory(*row[_AMOUNTS])
                     self._used[key] = int(row.used)
 
     def accept(
@@ -144,11 +144,11 @@ class Ledger:
             InventoryMissingError, UnitConstraintError, CapacityExceededError.
         """
         keys = [allocation.key for allocation in new]
-        if any(key not in self._stocks for key in keys):
+        if any(key not in self._inventories for key in keys):
             self._refuse_missing(new, class_ids)
         units_after: Counter[Key] = Counter(held or {})
         for key, allocation in zip(keys, new, strict=True):
-            inventory = self._stocks[key]
+            inventory = self._inventories[key]
             if not allocation.is_hold and not inventory.admits(allocation.used):
                 raise UnitConstraintError(
                     allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
@@ -167,10 +167,10 @@ class Ledger:
             self._used[key] += amount
 
     def _require_room(
-        self, key: Key, units_after: Usage, before: Usage, by: Key | None = None
+        self, key: Key, units_after: Usage, before: Usage, consuming_key: Key | None = None
     ) -> None:
-        """Raise `CapacityExceededError` unless an inventory, consumed by the inventory `by` if any, has room."""
-        inventory = self._stocks.get(key)
+        """Raise `CapacityExceededError` unless an inventory, which another one may consume, has room."""
+        inventory = self._inventories.get(key)
         if inventory is None:
             # OpenStack Placement on the same database may have deleted a consumed inventory.
             return
@@ -183,7 +183,7 @@ class Ledger:
                 *self._name_inventory(key),
                 requested=units_after[key],
                 free=max(inventory.whole_capacity, 0) - used_by_others,
-                by=None if by is None else self._name_inventory(by),
+                by=None if consuming_key is None else self._name_inventory(consuming_key),
             )
 
     def _name_inventory(self, key: Key) -> tuple[str, str]:
@@ -192,7 +192,7 @@ class Ledger:
     def _refuse_missing(
         self, new: Sequence[NewAllocation], class_ids: Mapping[str, int]
     ) -> NoReturn:
-        missing = [allocation for allocation in new if allocation.key not in self._stocks]
+        missing = [allocation for allocation in new if allocation.key not in self._inventories]
         require_unchanged_ids(self._transaction, class_ids, class_ids)
         provider = missing[0].provider
         names = [

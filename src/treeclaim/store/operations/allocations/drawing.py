@@ -154,7 +154,11 @@ class _HoldWrite:
                 continue
             receivers = [(consumer, key) for consumer in self._growth[key]]
             if is_reshape:
-                receivers += [(change.consumer, at) for at in change.after if at[1] == key[1]]
+                receivers += [
+                    (change.consumer, grown_key)
+                    for grown_key in change.after
+                    if grown_key[1] == key[1]
+                ]
             for hold in sorted(drawn, reverse=True):
                 released = min(excess, drawn[hold])
                 if released:
@@ -167,12 +171,12 @@ class _HoldWrite:
     ) -> None:
         """Reassign a released amount to growing consumers; return the remaining amount to its hold."""
         hold = self.holds[uuid]
-        for consumer, at in receivers:
-            passed = min(self._growth[at].get(consumer, 0), amount)
+        for consumer, grown_key in receivers:
+            passed = min(self._growth[grown_key].get(consumer, 0), amount)
             if passed and hold.is_drawable_by(self._projects[consumer]):
-                self._growth[at][consumer] -= passed
+                self._growth[grown_key][consumer] -= passed
                 amount -= passed
-                self._add_draw(consumer, at, uuid, passed)
+                self._add_draw(consumer, grown_key, uuid, passed)
         if amount:
             hold.held[key] = hold.held.get(key, 0) + amount
 

@@ -76,7 +76,7 @@ def replace(
     )
 
 
-def keep_requests_for(
+def change_requests(
     transaction: WriteTransaction, request_by_uuid: Mapping[str, Sequence[str] | None]
 ) -> list[str]:
     """Write or delete the requests of existing consumers, without a new generation; return the missing consumers."""

@@ -75,7 +75,7 @@ LockProviders = Callable[
 """Locks providers by UUID and by id."""
 
 
-def lock_all(
+def lock_with_consumed(
     transaction: WriteTransaction,
     uuids: Collection[str],
     new_inventories: Collection[Inventory],
@@ -121,7 +121,7 @@ def resolve(
 
 
 def write(transaction: WriteTransaction, after: ConsumedAmounts, before: ConsumedAmounts) -> None:
-    """Replace the consumption by inventories, under the locks of `lock_all`."""
+    """Replace the consumption by inventories, under the locks of `lock_with_consumed`."""
     if not after:
         return
     transaction.change_each(
@@ -182,8 +182,8 @@ def find_faults(
             is_at_or_above=is_at_or_above(parents, row.consumed_provider_id, key[0]),
         )
         if error is not None:
-            at = key[0] if key[0] in provider_ids else row.consumed_provider_id
-            errors[(*key, row.provider, row.resource_class)] = at, error
+            concerned_id = key[0] if key[0] in provider_ids else row.consumed_provider_id
+            errors[(*key, row.provider, row.resource_class)] = concerned_id, error
     return [errors[key] for key in sorted(errors)]
 
 

@@ -31,7 +31,7 @@ from treeclaim.store.operations.providers.part_writer import (
     Target,
     TraitWriter,
     WriteRules,
-    inventories_in,
+    list_inventories,
     raise_all,
     raise_first,
     record_changes,
@@ -101,7 +101,9 @@ def write_part(
         TreeclaimError: the first problem.
     """
     entry = BatchEntry(provider_uuid, None, values={part.name: value})
-    locked = consumption.lock_all(transaction, {provider_uuid}, list(inventories_in([entry])))
+    locked = consumption.lock_with_consumed(
+        transaction, {provider_uuid}, list_inventories([entry])
+    )
     provider = locked.get(provider_uuid)
     if provider is None:
         raise ProviderNotFoundError(provider_uuid)
@@ -164,7 +166,7 @@ def _find_targets(
     holders = {row.name: row.uuid for row in transaction.rows_in_chunks(_NAMED, names=names)}
     uuids = {uuid for uuid in find_uuids(entries, holders) if uuid is not None}
     # One statement for all: a second one could lock rows out of order.
-    rows = consumption.lock_all(transaction, uuids, list(inventories_in(entries)))
+    rows = consumption.lock_with_consumed(transaction, uuids, list_inventories(entries))
     return find_sound_targets(entries, holders, rows, problems)
 
 

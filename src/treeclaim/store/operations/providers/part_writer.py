@@ -7,7 +7,7 @@ A writer looks up, judges and writes one part for all providers of a call. This 
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -272,12 +272,14 @@ def _ensure_aggregate(transaction: WriteTransaction, uuid: str) -> int:
     return int(aggregate_id)
 
 
-def inventories_in(entries: Sequence[BatchEntry]) -> Iterator[Inventory]:
-    """Yield the inventories of entries, without deletions."""
-    for entry in entries:
-        for inventory in entry.values.get(INVENTORIES.name, {}).values():
-            if inventory is not None:
-                yield inventory
+def list_inventories(entries: Sequence[BatchEntry]) -> list[Inventory]:
+    """Return the inventories of entries, without deletions."""
+    return [
+        inventory
+        for entry in entries
+        for inventory in entry.values.get(INVENTORIES.name, {}).values()
+        if inventory is not None
+    ]
 
 
 def raise_first(problems: Sequence[EntryFault]) -> None:
