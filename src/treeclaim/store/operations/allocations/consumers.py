@@ -17,7 +17,11 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.allocations.lookup import NAMES, CurrentAllocations, OwnerName
+from treeclaim.store.operations.allocations.lookup import (
+    NAME_COLUMNS,
+    CurrentAllocations,
+    OwnerName,
+)
 from treeclaim.store.schema.tables import consumers
 
 _COLUMNS = "consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id"
@@ -46,10 +50,12 @@ _DELETE = "DELETE FROM consumers WHERE uuid IN :uuids"
 _COUNT_WITH_ALLOCATIONS = """
 SELECT COUNT(DISTINCT consumer_id) FROM allocations WHERE consumer_id IN :uuids
 """
-_FIND = {table: f"SELECT id FROM {table} WHERE {name} = :wanted" for table, name in NAMES.items()}
+_FIND = {
+    table: f"SELECT id FROM {table} WHERE {name} = :wanted" for table, name in NAME_COLUMNS.items()
+}
 _INSERT_OWNER = {
     table: f"INSERT INTO {table} ({name}, created_at) VALUES (:new_name, :at)"
-    for table, name in NAMES.items()
+    for table, name in NAME_COLUMNS.items()
 }
 
 

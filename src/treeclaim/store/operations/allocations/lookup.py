@@ -13,7 +13,7 @@ from treeclaim.store.database.transactions import ReadTransaction
 Usage = Counter[tuple[int, int]]
 """Units by (provider id, class id)."""
 
-NAMES = {"projects": "external_id", "users": "external_id", "consumer_types": "name"}
+NAME_COLUMNS = {"projects": "external_id", "users": "external_id", "consumer_types": "name"}
 """The name column of each table of owners."""
 
 OwnerName = tuple[str, str]
@@ -37,7 +37,7 @@ _ALL_PARTS = " UNION ALL ".join(
     (
         _ALLOCATIONS,
         _select_part("consumer", "consumers", "uuid"),
-        *(_select_part(table, table, name) for table, name in NAMES.items()),
+        *(_select_part(table, table, name) for table, name in NAME_COLUMNS.items()),
         _select_part("class", "resource_classes", "name"),
         _select_part("hold", "treeclaim_holds", "uuid", "0"),
         _select_part("draw", "treeclaim_draws", "hold_uuid", "0", "consumer_uuid"),
@@ -115,7 +115,7 @@ def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim])
     # Without claims, an empty name lets the query still read whether any inventory consumes another one.
     names = {"allocation": set(uuids), "consumer": set(uuids) or {""}}
     owners = list_owner_names(claims)
-    for owner_table in NAMES:
+    for owner_table in NAME_COLUMNS:
         names[owner_table] = {name for table, name in owners if table == owner_table}
     names["class"] = {
         name for claim in claims for resources in claim.allocations.values() for name in resources
@@ -131,7 +131,9 @@ def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim])
     return Lookup(
         current=_group_by_consumer(rows_by_kind["allocation"]),
         consumers={row.name for row in rows_by_kind["consumer"]},
-        owners={(table, row.name): row.id for table in NAMES for row in rows_by_kind[table]},
+        owners={
+            (table, row.name): row.id for table in NAME_COLUMNS for row in rows_by_kind[table]
+        },
         class_ids={row.name: row.id for row in rows_by_kind["class"]},
         terms={row.name for row in rows_by_kind["hold"]},
         drawn_from={row.name for row in rows_by_kind["draw"]},
