@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 class Cursor(NamedTuple):
-    """A reader's position in the change feed (decision 0002).
-
-    Attributes:
-        positions: The last commit of each shard.
-        tokens: The tokens of these commits.
-    """
+    """A reader's position in the change feed (decision 0002): the last commit of each shard, and its token."""
 
     positions: tuple[int, ...]
     tokens: tuple[int, ...]
@@ -97,12 +92,7 @@ class UsageChange:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A trait or resource class.
-
-    Attributes:
-        id: The id in the database.
-        modified_at: Last update (or creation), in seconds since the epoch; None if unknown.
-    """
+    """A trait or resource class; its last update or creation, if known, is in seconds since the epoch."""
 
     id: int
     name: str
@@ -146,7 +136,6 @@ class Changes:
     """A consistent snapshot of everything committed after a cursor.
 
     Attributes:
-        cursor: Start of the next changes.
         complete: Whether the whole inventory replaces all earlier state.
         records: Current state of changed providers.
         removed: Ids of deleted providers; some may never have been reported.
@@ -186,10 +175,9 @@ class ProviderChange:
     """The change of a provider.
 
     Attributes:
-        generation: The current generation; None if the provider is deleted.
+        generation, root: The current generation and root; None if the provider is deleted.
         parts: The changed parts, possibly with unchanged ones.
         trees: Uuids of the former and current roots.
-        root: UUID of the current root; None if the provider is deleted.
     """
 
     generation: int | None
@@ -214,7 +202,6 @@ class News:
     """The changes committed between two cursors; each transaction whole or not at all.
 
     Attributes:
-        cursor: The later cursor.
         changes: Changes by provider uuid.
         catalogue: Whether traits or resource classes were created, deleted or renamed.
     """
@@ -241,10 +228,8 @@ class News:
     def within(self, roots: Mapping[str, str | None]) -> "News":
         """Return the changes in the trees of these providers.
 
-        Providers that move with an ancestor have no changes of their own; `treeclaim.store.feed.news` adds them.
-
-        Args:
-            roots: UUIDs of the roots by provider UUID; None for a provider that does not exist.
+        `roots` has the UUIDs of their roots; None for a provider that does not exist. Providers that move with an ancestor
+        have no changes of their own; `treeclaim.store.feed.news` adds them.
         """
         tree_uuids = set(roots).union(root for root in roots.values() if root is not None)
         for named in roots.keys() & self.changes.keys():

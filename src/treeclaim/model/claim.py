@@ -55,7 +55,6 @@ class HoldTerms:
         until: Expiry by the database's clock, in naive UTC and whole seconds; None for never.
         returns: Whether the hold gets drawn amounts back when their consumer is released.
         projects: Further projects whose consumers may draw from the hold.
-        note: A text for people, or None.
     """
 
     until: datetime | None = None
@@ -66,11 +65,7 @@ class HoldTerms:
 
 @dataclass(frozen=True, slots=True)
 class StoredHold:
-    """An existing hold, without its allocations.
-
-    Attributes:
-        drawn: Amounts that consumers have drawn and not returned.
-    """
+    """An existing hold without its allocations, and the amounts that are drawn and not returned."""
 
     project_id: str
     terms: HoldTerms
@@ -99,7 +94,6 @@ class ConsumerClaim:
     """The new allocations of one consumer, which replace the present ones (page 70, section 1.3).
 
     Attributes:
-        consumer_uuid: Lower-case, dashed.
         allocations: Empty to remove all.
         generation: The consumer's generation in the request; None for a new consumer.
         consumer_type: `HOLD_TYPE` for a hold.
@@ -125,12 +119,7 @@ class ConsumerClaim:
 
 @dataclass(frozen=True, slots=True)
 class ReshapedInventory:
-    """The complete new inventory of one provider in a reshape (contract page 75).
-
-    Attributes:
-        generation: The provider's generation in the request.
-        inventories: By resource class.
-    """
+    """The complete new inventory of one provider in a reshape, by class (contract page 75)."""
 
     provider_uuid: str
     generation: int

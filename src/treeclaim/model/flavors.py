@@ -185,11 +185,9 @@ def parse_flavors(document: Any) -> dict[str, Flavor]:
 
 
 def parse_flavor(document: Mapping[Any, Any], *, is_typed: bool = True) -> Flavor:
-    """Return the flavor of a mapping.
+    """Return the flavor of a mapping with the members of Nova's API or of OpenStack's client.
 
-    Args:
-        document: A mapping with the members of Nova's API or of OpenStack's client.
-        is_typed: Whether to refuse unknown members, which people may have misspelt; a newer Nova may add members.
+    Unknown members are refused if a person typed the document; a newer Nova may add members.
 
     Raises:
         FlavorError: if an amount is invalid, or a member unknown.

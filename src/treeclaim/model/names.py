@@ -75,12 +75,8 @@ def one_line(text: str, *, keep: str = "", longest: int | None = None) -> str:
     r"""Return a text in one line, with an escape such as `\x1b` for each invisible character.
 
     Invisible characters are controls, line and paragraph separators, format characters such as changes of direction,
-    surrogates, and all spaces except U+0020.
-
-    Args:
-        text: An untrusted text.
-        keep: Characters that are not escaped.
-        longest: Most characters of the result; None for no limit.
+    surrogates, and all spaces except U+0020. Characters in `keep` are not escaped. The result has at most `longest`
+    characters, if that is not None.
     """
     if longest is not None:
         # The result shows no later characters, so they are not escaped.

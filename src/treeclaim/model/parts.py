@@ -109,7 +109,7 @@ class NameSet(ProviderPart[frozenset[str]]):
 
     @property
     def empty(self) -> frozenset[str]:
-        """Return the value of a new provider."""
+        """Return an empty set."""
         return frozenset()
 
     def read(self, document: Any) -> frozenset[str]:

@@ -20,7 +20,6 @@ NO_ATTRIBUTES: Attributes = {}
 """Shared by all providers without attributes; never modified."""
 
 MOST_ATTRIBUTES = 64
-"""Most attributes of a provider."""
 
 GREATEST_NUMBER = 2**53 - 1
 """Greatest absolute value of an integer attribute."""
@@ -96,12 +95,7 @@ MOST_CONSUMED_UNITS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """The consumption of another inventory by each allocated unit (page 102, section 2).
-
-    Attributes:
-        provider, resource_class: UUID and class of the consumed inventory.
-        amount: Consumed units, at least 1.
-    """
+    """The consumption of another inventory, given by provider UUID and class, by each allocated unit (page 102)."""
 
     provider: str
     resource_class: str
@@ -158,7 +152,6 @@ class Inventory:
 
 
 MOST_CONDITIONS = 16
-"""Most conditions of a provider."""
 
 MOST_TOLERATED = 64
 """Most keys that one consumer of a write tolerates."""
@@ -244,12 +237,7 @@ def make_condition_documents(conditions: Iterable[Condition]) -> dict[str, dict[
 class Provider:
     """A resource provider of the API (contract page 20, section 1).
 
-    Attributes:
-        uuid: Lower-case, dashed.
-        generation: Counter for optimistic concurrency, 0 when created.
-        parent_uuid: None for a root.
-        root_uuid: The provider's own uuid for a root.
-        modified_at: Last update (or creation), in seconds since the epoch.
+    A root has no parent, and itself as root. `modified_at` is the last update or creation, in seconds since the epoch.
     """
 
     uuid: str
@@ -273,7 +261,6 @@ class InventoryRecord:
     """An inventory with its usage, as the store loads it.
 
     Attributes:
-        inventory: The amounts.
         used: Sum of all allocations of this class on this provider.
         modified_at: Last update (or creation) of the inventory, in seconds since the epoch.
         consumes: Consumption of each unit, ascending.
@@ -292,8 +279,6 @@ class ProviderRecord:
 
     Attributes:
         id: The id in the database; the order of ids is the canonical order of providers.
-        uuid: Lower-case, dashed.
-        parent_id: None for a root.
         root_id: The provider's own id for a root.
         modified_at: Last update (or creation), in seconds since the epoch.
         inventories: In order of class id.

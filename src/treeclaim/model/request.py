@@ -44,11 +44,9 @@ class TermName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a score.
+    """A term of a score; the relative weight is 1 to 1,000.
 
-    Attributes:
-        arguments: By term, resource classes, suffixes of groups, a seed, a mix and a class, or an attribute and a suffix.
-        weight: Relative weight, 1 to 1,000.
+    The arguments are resource classes, suffixes of groups, a seed, a mix and a class, or an attribute and a suffix.
     """
 
     name: TermName
@@ -58,13 +56,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A trait that a group prefers or avoids.
-
-    Attributes:
-        suffix: Suffix of the group.
-        is_wanted: False for a trait to avoid.
-        weight: Relative weight, 1 to 1,000.
-    """
+    """A trait that a group prefers, or avoids if it is not wanted; the relative weight is 1 to 1,000."""
 
     suffix: str
     trait: str
@@ -158,13 +150,7 @@ class ProviderConditions:
 
 @dataclass(frozen=True, slots=True)
 class Leniency:
-    """Checks of an amount against an inventory to skip, for explanations.
-
-    Attributes:
-        ignore_units: Skip the checks of min_unit, max_unit and step_size.
-        ignore_capacity: Skip the check of free capacity.
-        ignore_consumed_capacity: Skip the check of free capacity of consumed inventories.
-    """
+    """Checks of an amount against an inventory that an explanation skips; units are min_unit, max_unit and step_size."""
 
     ignore_units: bool = False
     ignore_capacity: bool = False
@@ -176,7 +162,6 @@ STRICT = Leniency()
 
 @cache
 def _compared_values(kind: Any) -> Callable[[object], tuple[Any, ...]]:
-    """Return a function that reads the compared fields of a dataclass."""
     return attrgetter(*(each.name for each in fields(kind) if each.compare))
 
 
@@ -325,11 +310,9 @@ class SearchOptions:
     """The operator's options for every search (contract page 90, section 6).
 
     Attributes:
-        maximum: Most candidates of a request; None for no limit.
+        maximum: Most candidates of a request; None, here and below, for no limit.
         breadth_first: Visit the trees in turn instead of one after the other.
         randomize: Return a random sample under a limit, else a shuffled list.
-        seconds: Time limit of a search; None for no limit.
-        most_bytes: Memory limit of a search; None for no limit.
     """
 
     maximum: int | None = None
@@ -362,13 +345,7 @@ class BodyForm:
 class ProviderQuery:
     """A query for a list or a page of providers (contract pages 20, section 2, and 99, section 1).
 
-    A provider must pass all filters.
-
-    Attributes:
-        name: Exact name; None for any.
-        uuids: Uuids; None for any.
-        conditions: Conditions on the provider itself.
-        resources: Amounts that the provider alone must have free.
+    A provider itself must satisfy all filters, and have the resources free; None matches any name or uuid.
     """
 
     name: str | None = None

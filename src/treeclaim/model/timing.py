@@ -22,14 +22,9 @@ def has_passed(at: float | None) -> bool:
 
 
 class Deadline:
-    """The deadline of a request, except for its search and its transaction.
-
-    Attributes:
-        at: Time of the monotonic clock.
-    """
+    """The deadline of a request, except for its search and its transaction, on the monotonic clock."""
 
     def __init__(self, seconds: float) -> None:
-        """Set the deadline to `seconds` from now."""
         self.at = monotonic() + seconds
         self._seconds = seconds
 
@@ -76,7 +71,6 @@ class Stages:
     __slots__ = ("reported_elsewhere", "seconds", "since", "stage")
 
     def __init__(self, first: str = RELATE) -> None:
-        """Enter the first stage."""
         self.seconds: dict[str, float] = {}
         self.reported_elsewhere: Collection[str] = ()
         self.stage = first
@@ -109,11 +103,8 @@ class Stages:
     def share(self, leader: "Stages", *, is_reported: bool) -> None:
         """Copy the stages of a group's transaction from its leader, and enter the leader's current stage.
 
-        The current stage of this member gets the time before the transaction.
-
-        Args:
-            leader: The stages of the leader, whose transaction began after the current stage of this member.
-            is_reported: Whether the leader reports the times of the transaction.
+        The current stage of this member began before the transaction, and gets the time until then. If the leader
+        reports the times of the transaction, this member does not.
         """
         shared = {stage: took for stage, took in leader.seconds.items() if stage in TRANSACTION}
         passed = leader.since - self.since - sum(shared.values())

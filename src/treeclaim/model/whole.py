@@ -23,7 +23,6 @@ class Links:
     """Pairs of a provider and an entry of one of its parts.
 
     Attributes:
-        provider_id: The provider of each pair.
         entry: The entry of each pair, as a number.
         names: The entries by number; None if the numbers are the entries.
     """
@@ -35,11 +34,9 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class AttributeRows:
-    """Attributes of providers; each pair of a provider and a name occurs once.
+    """Attributes of providers; `name` and `value` are indices in `names` and `values`.
 
-    Attributes:
-        provider_id: The provider of each attribute.
-        name, value: Indices of each attribute's name in `names`, and of its value in `values`.
+    Each pair of a provider and a name occurs once.
     """
 
     provider_id: Numbers
@@ -72,13 +69,7 @@ class InventoryColumns:
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionColumns:
-    """The consumption of inventories (contract page 102, section 2), in no order.
-
-    Attributes:
-        provider_id, class_id: The consuming inventory.
-        consumed_provider_id, consumed_class_id: The consumed inventory.
-        amount: Consumed units for each unit of the consuming inventory.
-    """
+    """The consumption of other inventories by each unit of an inventory (contract page 102, section 2), in no order."""
 
     provider_id: Numbers
     class_id: Numbers

@@ -22,8 +22,7 @@ class ServerSettings:
         client_authority: PEM file with the authority of clients' certificates.
         lifetime: Seconds after which a worker is replaced; None for never.
         memory: MiB of resident memory above which a worker is replaced; None for never.
-        config_files: Configuration files; empty for the default ones.
-        config_dirs: Directories with further configuration files.
+        config_files: Empty for the default files.
         allow_noauth2: Whether noauth2 is allowed on addresses that other machines reach.
     """
 

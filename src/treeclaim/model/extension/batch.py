@@ -28,7 +28,6 @@ class BatchEntry:
     Attributes:
         uuid: Normalised; None if the name identifies the provider.
         name: None to keep the name.
-        parent: UUID of the parent; None for a root.
         generation: The expected generation; None for any.
         values: New values of the parts to be replaced, by name: inventories by class, others as `ProviderPart.read`
             returns them.
@@ -137,12 +136,7 @@ class Target(Generic[Row]):
 
 
 def find_uuids(entries: Sequence[BatchEntry], holders: Mapping[str, str]) -> list[str | None]:
-    """Return the provider UUID of each entry; None for an unknown name.
-
-    Args:
-        entries: The entries.
-        holders: UUIDs of existing providers by name; at least those of the entries' names.
-    """
+    """Return the provider UUID of each entry, given those of the entries' names; None for an unknown name."""
     return [
         holders.get(entry.name or "") if entry.uuid is None else entry.uuid for entry in entries
     ]
@@ -156,13 +150,8 @@ def find_sound_targets(
 ) -> list[Target[Row]]:
     """Return the entries without faults, with their providers.
 
-    An entry is matched to its provider by the state before the call. Names must be unique in the state after it.
-
-    Args:
-        entries: The entries.
-        holders: UUIDs of existing providers by name; at least those of the entries' names.
-        rows: Existing providers by UUID.
-        problems: Receives the faults.
+    An entry is matched to its provider by the state before the call: the UUIDs of the holders of names, and the rows of
+    providers by UUID. Names must be unique in the state after the call. `problems` receives the faults.
     """
     candidate_targets: list[Target[Row]] = []
     first: dict[str, int] = {}

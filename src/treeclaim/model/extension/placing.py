@@ -37,7 +37,6 @@ class PlacingRequest:
 
     Attributes:
         alternatives: Requests in order of preference; the first one with a candidate is used.
-        consumers: Lower-case dashed uuids.
         from_holds: Uuids of holds to draw from, in this order.
         hold: Terms if the consumers are holds, else None.
         texts: The queries to store as the consumers' requests; None to store none.
@@ -75,12 +74,7 @@ class PlacingCall:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A consumer with allocations before the call.
-
-    Attributes:
-        alternative: Index of the alternative in the response; -1 for a consumer in `Rule.others`.
-        generation: The consumer's generation.
-    """
+    """A consumer with allocations before the call; `alternative` is -1 for a consumer in `Rule.others`."""
 
     alternative: int
     allocations: Amounts
@@ -92,7 +86,6 @@ class Placement:
     """The present or planned placement of a consumer of a call.
 
     Attributes:
-        consumer: UUID of the consumer.
         alternative: Index of the used alternative.
         mappings: Provider uuids by suffix; None for a `Holder`.
         dropped: Indices of the violated soft rules, ascending.

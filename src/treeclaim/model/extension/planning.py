@@ -19,7 +19,6 @@ MOST_REQUESTS = 64
 """Most requests of a mix."""
 
 MOST_WEIGHT = 1_000_000
-"""Greatest weight of a request of a mix."""
 
 
 def is_mix_name(text: str) -> bool:
@@ -29,12 +28,7 @@ def is_mix_name(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MixRequest:
-    """A request of a mix.
-
-    Attributes:
-        request: A request without order, limit and holds.
-        weight: Relative weight, 1 to `MOST_WEIGHT`.
-    """
+    """A request of a mix, without order, limit and holds; the relative weight is 1 to `MOST_WEIGHT`."""
 
     request: CandidateRequest
     weight: int
@@ -199,12 +193,7 @@ class CapacityGoal:
 
 @dataclass(frozen=True, slots=True)
 class MixGoal:
-    """The goal to maximize the count of a mix.
-
-    Attributes:
-        requests: The requests of the mix with their weights.
-        empty_trees: Whether to maximize the number of empty trees first.
-    """
+    """The goal to maximize the number of empty trees, if requested, and then the count of a mix of weighted requests."""
 
     requests: tuple[tuple[CandidateRequest, int], ...]
     empty_trees: bool = False
@@ -215,13 +204,7 @@ Goal = EvacuationGoal | CapacityGoal | MixGoal
 
 @dataclass(frozen=True, slots=True)
 class MovableConsumers:
-    """A filter of the consumers that may be moved.
-
-    Attributes:
-        consumer_types: Names of types; None for all except holds.
-        projects: None for all.
-        excepted: UUIDs of consumers that must not be moved.
-    """
+    """A filter of the consumers that may be moved; None stands for all projects, and all types except holds."""
 
     consumer_types: frozenset[str] | None = None
     projects: frozenset[str] | None = None
@@ -234,7 +217,7 @@ class MovesCall:
 
     Attributes:
         both_at_once: Whether a moving consumer occupies its old and its new place together.
-        explain: Whether to explain why the first consumer that remains has no candidate.
+        explain: Whether to explain the first consumer that remains.
     """
 
     goal: Goal

@@ -282,11 +282,7 @@ def _split_weight(name: str, item: str) -> tuple[str, int]:
 
 
 def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> CandidateRequest:
-    """Add the mixes of a request's order.
-
-    Args:
-        request: The request.
-        mixes: Existing mixes by name; at least those that the order names.
+    """Add the mixes of a request's order, given the existing ones by name.
 
     Raises:
         InvalidQueryError: for an unknown mix, or a class that no request of the mix requests.

@@ -66,12 +66,9 @@ def require_few_groups(names: Sequence[str], most: int) -> None:
 def parse_query(
     pairs: Sequence[tuple[str, str]], values: Mapping[str, list[str]], version: Version
 ) -> CandidateRequest:
-    """Parse a query; the search checks later whether its names exist.
+    """Parse a query that matches the schema of the version; the search checks later whether its names exist.
 
-    Args:
-        pairs: Names and values of the parameters, which match the schema of the version.
-        values: All values of each parameter, in order.
-        version: The version of the request.
+    `values` has the values of `pairs` by name, in order.
 
     Raises:
         InvalidQueryError: for the first fault in the order of section 2.

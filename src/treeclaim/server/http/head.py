@@ -41,7 +41,6 @@ class RequestHead:
         keep_alive: Whether the client requests a persistent connection, and the end of the request is certain.
         is_http_1_0: Whether the version is the one without chunks.
         length: Content-Length.
-        is_chunked: Whether the body is sent in chunks instead.
         expects_continue: Whether the client waits for 100 Continue before it sends the body.
         size: Bytes of the request in memory, including a body that has arrived.
         body: The body once it has arrived.

@@ -60,12 +60,8 @@ def run_admin(
 ) -> None:
     """Serve until SIGTERM, or until the master and then the loader have ended.
 
-    Args:
-        state: The state before the fork.
-        loader: Process id of the loader, which may have ended.
-        listener: Socket of the admin listener.
-        table: Liveness of this process and of the workers.
-        row: Row of this process; the workers have the rows after it.
+    `loader` is the process id of the loader, which may have ended. `row` is that of this process in the liveness table;
+    the workers have the rows after it.
     """
     configuration = state.configuration
     start_helper_thread("master", partial(_leave_after, loader))

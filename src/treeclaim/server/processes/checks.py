@@ -49,10 +49,7 @@ class PreforkState:
     """State prepared before the fork; safe to share between processes.
 
     Attributes:
-        settings: The options of the command line.
-        configuration: The options of the configuration files.
         tls: None without TLS. It is created before the fork, so that no worker reads files during their renewal.
-        expiries: Expiry of the certificates in use.
         master: Process id of the master.
         inventory: None if it is not loaded.
     """

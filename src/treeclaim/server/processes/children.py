@@ -32,11 +32,7 @@ class CannotForkError(Exception):
 
 
 class Backoff:
-    """Exponential backoff whose first retry is immediate.
-
-    Attributes:
-        pause: Seconds by which the next `postpone` delays a retry.
-    """
+    """Exponential backoff whose first retry is immediate; `pause` is in seconds."""
 
     def __init__(self) -> None:
         self.pause = 0.0
@@ -66,8 +62,7 @@ class ProcessPlace:
     """A place in which a process is kept running.
 
     Attributes:
-        name: Name in log lines.
-        process_name: Name that `ps` shows.
+        name, process_name: The names in log lines and in `ps`.
         work: Runs the process, given its row in the liveness table.
         backoff: Delays the next start after a process ended young.
         was_ready: Whether a process in this place has ever answered.

@@ -81,13 +81,10 @@ class Heartbeat:
         read: Callable[[], object],
         offer: Callable[[Callable[[], None]], bool],
     ) -> None:
-        """Prepare the heartbeat; `beat` writes the first stamp.
+        """Prepare the heartbeat of a row; `beat` writes the first stamp.
 
-        Args:
-            table: The table.
-            row: The row of this process.
-            read: Reads the inventory like a request; raises TreeclaimError on failure.
-            offer: Runs a job in a request thread; returns False if too many jobs wait.
+        `read` reads the inventory like a request, and raises TreeclaimError on failure. `offer` runs a job in a request
+        thread, and returns False if too many jobs wait.
         """
         self._table = table
         self._row = row
