@@ -35,12 +35,7 @@ def search(
 ) -> ResponseBody:
     """Begin to answer a request; most work is done while the pieces of the body are drawn.
 
-    Args:
-        forest: The Forest to search.
-        request: The request.
-        options: The operator's options.
-        form: The form of the answer.
-        budget: The budget; by default a new one with the limits of the options.
+    The default budget has the limits of the options, from now on.
 
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names unknown ones.

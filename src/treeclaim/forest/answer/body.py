@@ -80,7 +80,6 @@ class Summaries:
                 yield self._write_older(batch)
 
     def _write_older(self, trees: Trees) -> bytes:
-        """Write the summaries of trees in the form below 1.29."""
         roots = self._order.roots[trees]
         positions = expand_ranges(roots, self._order.end[roots] - roots)
         used = positions[self._provider_used[positions]]
@@ -130,6 +129,9 @@ _MOST_HELD = 10_000
 class ResponseBody:
     """The body that answers one search, written piece by piece.
 
+    `blocks` yields `Choices`, or for a `SplitAnswer` each `SplitCandidate`. `ranking` receives their
+    scores while they are drawn; it is None for an unordered request.
+
     Attributes:
         candidates: The number of candidates written so far.
     """
@@ -142,15 +144,6 @@ class ResponseBody:
         blocks: Iterator[Any],
         ranking: Ranking | None = None,
     ) -> None:
-        """Prepare a body.
-
-        Args:
-            problem: The request, related to the Forest.
-            form: The form of the answer.
-            summaries: The summaries of the body.
-            blocks: The candidates: `Choices`, or for a `SplitAnswer` each `SplitCandidate`.
-            ranking: Their scores, filled while blocks are drawn; None for an unordered request.
-        """
         self.candidates = 0
         self._problem = problem
         self._form = form
@@ -219,7 +212,6 @@ class ResponseBody:
     def _write_patterns(
         self, patterns: Sequence[tuple[Template, Integers | slice]], block: Choices
     ) -> bytearray:
-        """Write candidates of several patterns: all of a pattern at once, then each at its place."""
         lengths = np.empty(len(block), dtype=np.int64)
         for template, rows in patterns:
             lengths[rows] = len(template.text)
@@ -255,10 +247,7 @@ def list_allocations(
 ) -> tuple[list[Allocation], list[Served]]:
     """Return the allocations of a candidate, and the groups that its providers serve.
 
-    Args:
-        plan: The request.
-        chosen: Rows of providers by slot.
-        parts: Class, row and units of each part of divided amounts.
+    `chosen` holds rows by slot; `parts` the class, row and units of each part of divided amounts.
     """
     allocations: list[Allocation] = []
     served: list[Served] = []

@@ -147,7 +147,6 @@ def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
 def _find_distinct(
     patterns: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct rows, and the index among them of each row."""
     slots = patterns.shape[1]
     if slots > LARGEST_CODED_PATTERN:
         distinct, which = np.unique(patterns, axis=0, return_inverse=True)

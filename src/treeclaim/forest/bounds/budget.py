@@ -92,11 +92,7 @@ class Budget:
 
     @contextmanager
     def ending(self, at: float | None) -> Iterator[None]:
-        """Use an earlier deadline within the block.
-
-        Args:
-            at: Time of the monotonic clock; None keeps the deadline.
-        """
+        """Use an earlier deadline (monotonic clock) within the block; None keeps the deadline."""
         before = self._at
         if at is not None:
             self._at = at if before is None else min(before, at)

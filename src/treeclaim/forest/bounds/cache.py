@@ -107,11 +107,8 @@ class ByteCache:
     ) -> None:
         """Create an empty cache.
 
-        Args:
-            most_bytes: Memory that all values together may take.
-            key_bytes: Returns the memory of a key; None where values include their keys.
-            makes_read_only: Whether values may have writable arrays; finding these in a
-                large value takes long.
+        `key_bytes` measures a key; it is None where values include their keys. `makes_read_only` is False
+        for values without writable arrays, as finding these in a large value takes long.
         """
         self.most_bytes = most_bytes
         self._makes_read_only = makes_read_only
@@ -139,13 +136,7 @@ class ByteCache:
         return entry[0]
 
     def keep(self, key: Hashable, value: CachedValue, *, replaces: bool = False) -> None:
-        """Store a value, and make its arrays read-only.
-
-        Args:
-            key: The key.
-            value: The value.
-            replaces: Whether to replace an existing value, which is kept otherwise.
-        """
+        """Store a value, and make its arrays read-only; an existing value stays unless `replaces`."""
         if self._makes_read_only:
             _set_writable(value, may_write=False)
         parts = value if isinstance(value, tuple) else (value,)

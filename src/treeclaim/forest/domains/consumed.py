@@ -72,9 +72,8 @@ def may_use_twice(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
 def _units_with_room(forest: Forest, name: str) -> Integers | None:
     """Return the units of each inventory of a class that its consumed inventories have room for.
 
-    Returns:
-        Read-only int64, shape (inventories,), with the greatest int64 for an inventory that consumes
-        nothing; None if none consumes.
+    Read-only int64, shape (inventories,), with the greatest int64 for an inventory that consumes
+    nothing; None if none consumes.
     """
     columns = forest.class_inventories(name)
     if not columns.pattern.values.any():
@@ -145,16 +144,7 @@ def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
 def have_room_for_consumed(
     forest: Forest, pairs: Pairs, amounts: Mapping[str, int]
 ) -> Mask | None:
-    """Return which pairs have room for the consumption of some amounts.
-
-    Args:
-        forest: The Forest.
-        pairs: Pairs of a slot.
-        amounts: Amounts of one provider, by class name.
-
-    Returns:
-        A truth value for each pair; None if no inventory consumes anything.
-    """
+    """Return which pairs have room for the consumption of amounts; None if nothing is consumed."""
     fits: Mask | None = None
     for name, amount in amounts.items():
         units = _units_with_room(forest, name)
@@ -172,11 +162,7 @@ def have_room_for_consumed(
 def find_uses(forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers) -> Uses:
     """Return the uses of shared inventories by the options of a slot.
 
-    Args:
-        forest: The Forest.
-        pairs: The pairs of the slot.
-        amounts: Amounts of the slot, by class name.
-        numbers: Numbers of the pairs that are options, ascending, int64.
+    `numbers` are those of the pairs that are options, ascending, int64.
     """
     parts = [
         part
@@ -217,7 +203,6 @@ def _find_uses_of_class(
 
 
 def _merge_uses(uses: Uses) -> None:
-    """Merge the uses of one inventory by several classes, within each option."""
     for later in range(1, uses.codes.shape[1]):
         for place in range(later):
             is_same = uses.codes[:, later] == uses.codes[:, place]

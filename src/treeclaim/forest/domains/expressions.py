@@ -92,8 +92,6 @@ class _Versions:
 
 
 class _Evaluator:
-    """Rows for which an expression is evaluated."""
-
     def __init__(self, attributes: AttributeColumns, rows: Rows, versions: _Versions) -> None:
         self._attributes = attributes
         self._rows = rows
@@ -115,7 +113,6 @@ class _Evaluator:
         return holds
 
     def _values(self, name: str) -> tuple[Kinds, Integers]:
-        """Return the kind and the value of each row's attribute."""
         if name not in self._known:
             self._known[name] = self._attributes.at(name, self._rows)
         return self._known[name]

@@ -20,13 +20,7 @@ _Value = TypeVar("_Value", bound=SizedValue)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Followed(Generic[_Value]):
-    """A value at a moment.
-
-    Attributes:
-        classes: The classes whose amounts it depends on.
-        marks: The mark of the recent writes of each class.
-        value: The value.
-    """
+    """A cached value, the classes whose amounts it depends on, and the marks of their recent writes."""
 
     classes: Sequence[ClassInventories]
     marks: Sequence[int]
@@ -61,12 +55,8 @@ def follow(
 ) -> _Value:
     """Return the present value, which must not be changed.
 
-    Args:
-        forest: The Forest. Nothing is cached for copies of classes.
-        key: The key of the value.
-        classes: The classes whose amounts it depends on.
-        make: Makes the value.
-        remake: Makes the value from an earlier one and the numbers of the trees written since.
+    `make` computes the value; `remake` updates an earlier one, given the numbers of the trees written
+    since. Nothing is cached for copies of classes.
     """
     columns = list(classes)
     marks = [each.recent_writes.mark for each in columns if each.recent_writes is not None]

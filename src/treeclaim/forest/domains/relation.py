@@ -36,12 +36,7 @@ from treeclaim.model.request import NO_GROUP, STRICT, Leniency, ProviderConditio
 
 @dataclass(frozen=True)
 class Relation:
-    """The pairs whose provider has room for the amounts of a request.
-
-    Attributes:
-        pairs: All pairs.
-        fits: Truth value of each pair, shape (pairs,); None for all.
-    """
+    """Pairs, and which of them have room for the amounts of a request (`fits`; None for all)."""
 
     pairs: Pairs
     fits: Mask | None
@@ -135,10 +130,7 @@ def find_allowed_anchors(
 ) -> Mask | None:
     """Return which roots may be anchors (page 90, `R` and `out(a)`), shape (roots,); None for all.
 
-    Args:
-        forest: The Forest.
-        root: Conditions of the anchor itself.
-        unsuffixed: The conditions of the unsuffixed group, if there is one.
+    `root` holds the conditions of the anchor itself; `unsuffixed` those of the unsuffixed group, if any.
     """
     outcast = frozenset[str]() if unsuffixed is None else unsuffixed.forbidden_aggregates
     if root.is_empty and not outcast:
@@ -157,7 +149,6 @@ def find_allowed_anchors(
 
 
 def _compare_amounts(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
-    """Compare the amounts of a group, and their consumption, with the free amounts of pairs."""
     masks, consuming = [], {}
     for name, indices in pairs.indices.items():
         amount, leniency = group.resources[name], group.leniency.get(name, STRICT)

@@ -61,12 +61,7 @@ def select_rows(forest: Forest, query: ProviderQuery) -> Rows:
 def select_by_conditions(
     forest: Forest, conditions: ProviderConditions, among: Rows | None = None
 ) -> Rows:
-    """Return the rows of the providers that meet some conditions themselves, ascending.
-
-    Args:
-        forest: All providers.
-        conditions: Traits, aggregates and trees.
-        among: Ascending rows to filter; None for all.
+    """Return those of the given ascending rows, or of all, that meet some conditions themselves, ascending.
 
     Raises:
         TraitsNotFoundError: for unknown traits.

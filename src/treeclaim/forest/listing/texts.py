@@ -60,11 +60,9 @@ class _ClassInventories(NamedTuple):
     """The inventories of a class in some rows.
 
     Attributes:
-        class_id: The class's id.
-        name: Its name as JSON.
-        columns: All inventories of the class.
+        name: The name of the class as JSON.
         at: Positions of the rows that have an inventory.
-        indices: Indices of these inventories.
+        indices: Indices of these inventories in `columns`.
     """
 
     class_id: int
@@ -169,7 +167,6 @@ class ListingTexts:
         return text
 
     def _write_links(self, forest: Forest, rows: Rows, part: ProviderPart[Any]) -> list[bytes]:
-        """Write a part of rows; equal ones share a text."""
         documents = _DOCUMENTS.get(part)
         texts = []
         for row in rows.tolist():
@@ -194,12 +191,10 @@ class ListingTexts:
         return texts
 
     def _intern(self, text: bytes) -> bytes:
-        """Return the one object that stands for a text."""
         return self._shared.setdefault(text, text)
 
 
 def _find_inventories(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]:
-    """Yield the inventories of rows by class, in order of class id."""
     for class_id in sorted(forest.classes_of(rows)):
         columns = forest.classes[class_id]
         has, indices = columns.indices_of(rows)
@@ -208,7 +203,6 @@ def _find_inventories(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]
 
 
 def _write_usages(count: int, inventories: Iterable[_ClassInventories]) -> list[bytes]:
-    """Write the used amounts of all rows."""
     parts: list[list[bytes]] = [[] for _ in range(count)]
     for of_class in inventories:
         form = of_class.name + b":%d"
@@ -219,7 +213,6 @@ def _write_usages(count: int, inventories: Iterable[_ClassInventories]) -> list[
 
 
 def _write_heads(forest: Forest, rows: Rows) -> list[bytes]:
-    """Write the members that each provider has, without the closing brace."""
     return [
         _HEAD
         % (
@@ -234,7 +227,6 @@ def _write_heads(forest: Forest, rows: Rows) -> list[bytes]:
 
 
 def _make_selector(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]]:
-    """Return a function that selects the requested parts."""
     included_names = set(include)
     parts = [at for at, name in enumerate(INCLUDABLE, 1) if name in included_names]
     if not parts:

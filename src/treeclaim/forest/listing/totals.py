@@ -65,15 +65,9 @@ def find_groups(
     limit: int,
     among: Collection[str] | None = None,
 ) -> GroupPage:
-    """Return the first groups that contain some rows, with those rows.
+    """Return the first groups, in order of their keys, that contain some ascending rows.
 
-    Args:
-        forest: All providers.
-        rows: The selected rows, ascending.
-        by: The kind of the groups.
-        after: Return only groups with keys greater than this; empty for all.
-        limit: The most groups to return.
-        among: Only these aggregates; None for all.
+    `after` excludes groups up to that key, unless it is empty; `among` includes only these aggregates.
     """
     rows = require_ascending(rows)
     if by is By.TREE:
@@ -128,13 +122,11 @@ def _expand_root_members(
 
 
 def _concatenate_lists(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
-    """Return all rows of the lists, each with the number of its list."""
     number = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
     return number, np.concatenate([np.empty(0, dtype=np.int64), *lists])
 
 
 def _filter_members(rows: Rows, group: Integers, members: Rows) -> tuple[Integers, Integers]:
-    """Return the groups and indices of the members that are among ascending rows."""
     passes, at = find_ascending(rows, members)
     return group[passes], at[passes]
 
@@ -179,14 +171,7 @@ class InventoryAmounts:
         held: Held,
         classes: Iterable[str] | None = None,
     ) -> None:
-        """Read the inventories.
-
-        Args:
-            forest: All providers.
-            rows: The providers, ascending.
-            held: Held amounts.
-            classes: Names of existing classes to sum; None for all.
-        """
+        """Read the inventories of ascending rows; `classes` names existing classes, None for all."""
         columns = _inventory_columns(forest, rows, held, classes)
         self._count = len(rows)
         self._names = [name for name, _, _ in columns]
@@ -283,7 +268,6 @@ def _inventory_columns(
 def _classes(
     forest: Forest, rows: Rows, classes: Iterable[str] | None
 ) -> list[tuple[str, int, ClassInventories]]:
-    """Return the names, ids and columns of the classes that rows may have, in order of the ids."""
     entry_by_id = forest.catalogue.class_by_id
     if classes is not None:
         entries = [forest.catalogue.resource_classes[name] for name in classes]
@@ -302,13 +286,9 @@ def _classes(
 def sum_by_aggregate(
     forest: Forest, rows: Rows, aggregates: Sequence[str], held: Held
 ) -> dict[str, Totals]:
-    """Return the sums of each aggregate over the rows that are in it, or whose root is.
+    """Return the sums of each aggregate over the ascending rows that are in it, or whose root is.
 
-    Args:
-        forest: All providers.
-        rows: The selected rows, ascending.
-        aggregates: UUIDs; aggregates without rows are left out.
-        held: Held amounts.
+    Aggregates without rows are left out.
     """
     uuids = frozenset(aggregates)
     groups = find_groups(forest, rows, By.AGGREGATE, after="", limit=len(uuids), among=uuids)

@@ -125,10 +125,7 @@ def minimal_sets(
 ) -> Iterator[Offers]:
     """Yield the minimal viable sets lazily, small ones first, each in the order of the offers.
 
-    Args:
-        offers: The offers, all with the same step.
-        amount: The amount to divide, a multiple of the step.
-        budget: The budget of the search.
+    All offers have the same step, of which the amount is a multiple.
     """
     if sum(offer.most for offer in offers) < amount:
         return
@@ -178,7 +175,6 @@ class _Finder:
                 self.may_grow = True
 
     def _is_minimal(self, members: Offers, most: int) -> bool:
-        """Return whether a set is viable and every member is necessary."""
         spare = most - self._amount
         return is_viable(members, self._amount) and spare < min(offer.most for offer in members)
 
@@ -191,13 +187,7 @@ _ANCHORS_KEPT = 64
 
 
 class _Giver(NamedTuple):
-    """A provider and the limits of its inventory.
-
-    Attributes:
-        position: The row of the provider.
-        free: Units.
-        min_unit, max_unit, step_size: Limits of the inventory.
-    """
+    """A provider and the limits of its inventory; `position` is its row, `free` its free units."""
 
     position: int
     free: int
@@ -238,9 +228,7 @@ class SplitClass:
     def sets(self, anchor: int, used_units: Mapping[int, int]) -> Iterator[Offers]:
         """Yield the minimal viable sets of an anchor, each in the order of a vector of parts.
 
-        Args:
-            anchor: Number of the anchor.
-            used_units: Units of the class that other groups use, by row.
+        `used_units` holds the units of the class that other groups use, by row.
         """
         step, givers = self._step(anchor), self._givers(anchor)
         if self.amount % step:
@@ -261,7 +249,6 @@ class SplitClass:
     def _offers(
         self, givers: Sequence[_Giver], used_units: Mapping[int, int], step: int
     ) -> Offers:
-        """Return the offers of providers beside the units that other groups use."""
         offers = (
             Offer.of(giver.position, self._bounds(giver, used_units), step) for giver in givers
         )
@@ -281,7 +268,6 @@ class SplitClass:
         return self.is_any_amount or units <= int(self._columns.max_unit.values[index])
 
     def _step_at(self, anchor: int) -> int:
-        """Return the least common multiple of the steps of all inventories that an anchor reaches."""
         if self.is_any_amount:
             return 1
         pairs = pair_all_inventories(self._forest, self.name, self._budget)
@@ -290,7 +276,6 @@ class SplitClass:
         return lcm(*np.unique(self._columns.step_size.values[indices]).tolist())
 
     def _givers_at(self, anchor: int) -> list[_Giver]:
-        """Return the providers that may give a part, in the order of a vector of parts."""
         columns = self._columns
         positions = self._relation.providers_of(anchor).tolist()
         positions.sort(key=lambda position: self._rank(position, anchor))

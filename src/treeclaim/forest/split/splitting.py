@@ -127,7 +127,6 @@ class Splitter:
         return used_units
 
     def _is_permitted(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        """Return whether the whole candidate permits a division."""
         if not (self._has_traits(chosen, parts) and self._has_units(chosen, parts)):
             return False
         if not self._problem.consumes:
@@ -149,7 +148,6 @@ class Splitter:
         return count_joint_fits(forest, allocations) > 0
 
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        """Return whether `max_unit` admits the units that all groups use at each provider."""
         for split in self._classes:
             used_units = self.used_elsewhere(split.name, chosen)
             if used_units and not all(

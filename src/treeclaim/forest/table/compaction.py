@@ -30,12 +30,6 @@ class Compaction:
     """
 
     def __init__(self, source: ProviderTable, living: int) -> None:
-        """Begin without copies.
-
-        Args:
-            source: The table in use.
-            living: The number of its living rows.
-        """
         self.table = ProviderTable()
         self.table.prepare_replacement(source, living)
         self._source = source

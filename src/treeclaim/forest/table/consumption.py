@@ -110,13 +110,7 @@ def link_all(
 def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLinks) -> None:
     """Store the consumption of inventories that consumed nothing before.
 
-    Links to missing inventories, or to other trees, are skipped.
-
-    Args:
-        classes: Inventories by class.
-        patterns: Patterns of consumption.
-        root: Row of the root by row.
-        links: Consumption.
+    Links to missing inventories, or to other trees, are skipped. `root` holds root rows by row.
     """
     is_known = (links.row != NO_ROW) & (links.consumed_row != NO_ROW)
     is_known[is_known] = root[links.row[is_known]] == root[links.consumed_row[is_known]]
@@ -155,7 +149,6 @@ def _find_existing(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
 
 
 def _find_distinct_uses(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
-    """Return the distinct uses, and the index among them of each use, given the uses as columns."""
     number = np.zeros_like(members[0])
     for column in members:
         values, which = np.unique(column, return_inverse=True)

@@ -168,7 +168,6 @@ class Forest(ProviderTable):
         self._forget_shape()
 
     def _forget_shape(self) -> None:
-        """Clear all cached values that depend on the shape."""
         self.cache.clear()
         most = self.row_count * _CACHE_BYTES_FOR_A_ROW
         self.cache.most_bytes = max(_LEAST_CACHE_BYTES, most)
@@ -369,7 +368,6 @@ class Forest(ProviderTable):
         return forest_copy
 
     def _mark_rows_dead(self, rows: Rows) -> None:
-        """Mark rows as dead in copies of all columns concerned."""
         self._create_caches()
         self._order = None
         self._count -= len(rows)

@@ -58,11 +58,7 @@ _COLUMNS = (*_COPIED, "parent", "root", "end", "alive")
 
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
-    """The places of providers in their trees, by row; all int64.
-
-    Attributes:
-        parent, root, end: As the columns of `ProviderTable`.
-    """
+    """The columns `parent`, `root` and `end` of a `ProviderTable` for new rows, all int64."""
 
     parent: Rows
     root: Rows
@@ -139,7 +135,6 @@ class ProviderTable:
         )
 
     def _has_consumption_of(self, row: int, record: ProviderRecord) -> bool:
-        """Return whether the inventories of a row consume as those of a record with the same classes."""
         if not self.holdings.patterns.are_any:
             return not any(inventory.consumes for inventory in record.inventories)
         pairs = zip(self.inventory_indices(row), record.inventories, strict=True)
@@ -357,7 +352,7 @@ class ProviderTable:
         return set().union(*{class_ids[handle] for handle in self.handle.values[rows].tolist()})
 
     def with_few_groups(self, rows: Rows, most_rows: int) -> Rows:
-        """Return the leading rows, at least one, whose classes, traits and so on are few enough to copy at once.
+        """Return the leading rows, at least one, with few enough classes and links to copy in one step.
 
         The limits grow with `most_rows`, by `GROUPS_COPIED_TOGETHER` for `ROWS_COPIED_TOGETHER` rows.
         """

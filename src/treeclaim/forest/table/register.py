@@ -28,10 +28,8 @@ class RowIndex(Generic[_Key]):
     Most handles are in two sorted arrays, at twelve bytes each; an entry of a dict takes a hundred and
     keeps its key. Recent changes are in a dict, which is searched first, until `fold` moves them.
 
-    Args:
-        row: Column of rows by handle, or `NO_ROW`.
-        key_of: Returns the present key of a row. Every hit is checked with it, because hashes are not
-            unique and keys change.
+    `row` holds rows by handle, or `NO_ROW`. `key_of` returns the present key of a row; it checks every
+    hit, because hashes are not unique and keys change.
     """
 
     def __init__(self, row: Column, key_of: Callable[[int], _Key]) -> None:

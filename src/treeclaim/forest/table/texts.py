@@ -173,12 +173,8 @@ def summary_fragment(
 ) -> bytes:
     """Write one member of `provider_summaries`, with its key.
 
-    Args:
-        provider: The provider.
-        amounts: Capacity and usage of its inventories by class name, in order of class id.
-        traits: Its traits in catalogue order.
-        form: The members that the microversion shows.
-        requested: Names of the classes to show if the form does not show all.
+    Amounts (capacity and usage by class name) are in order of class id, traits in catalogue order.
+    A form that does not show all classes shows the requested ones.
     """
     shown = {name: amounts[name] for name in amounts if form.all_classes or name in requested}
     entry: dict[str, Any] = {"resources": shown}

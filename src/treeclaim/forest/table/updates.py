@@ -32,13 +32,7 @@ from treeclaim.model.whole import NO_PARENT
 
 @dataclass(frozen=True, slots=True)
 class InPlaceWriter:
-    """Overwrites values of providers, in the table and in the copies of a compaction.
-
-    Attributes:
-        table: The rows.
-        register: Finds rows.
-        compaction: The running compaction, if any.
-    """
+    """Overwrites values of providers, in the table and in the copies of a running compaction."""
 
     table: ProviderTable
     register: Register
@@ -149,11 +143,8 @@ def rewrite_trees(
 ) -> RewrittenTrees:
     """Rewrite the former and present trees of providers.
 
-    Args:
-        table: The rows.
-        register: Finds rows.
-        reshaped: Records of providers that are new, or have changed in shape, by id.
-        removed: Ids of deleted providers.
+    `reshaped` holds records of new providers, and of those with another shape, by id; `removed` the
+    ids of deleted ones.
     """
     return _Rewriting(table, register, list(reshaped.values())).run({*reshaped, *removed})
 
@@ -161,7 +152,7 @@ def rewrite_trees(
 def edit_order(
     order: TreeOrder | None, table: ProviderTable, trees: RewrittenTrees
 ) -> tuple[TreeOrder | None, Sequence[Splice]]:
-    """Replace trees in the canonical order, which becomes unusable; None if it is unknown.
+    """Replace trees in the canonical order, which becomes unusable.
 
     Returns:
         The new order, None if it must be computed again; and the splices, tree by tree.
@@ -204,7 +195,6 @@ class _Rewriting:
         return RewrittenTrees(old, rows, class_ids, _split_by_tree(places, new))
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
-        """Return the rows of the former and future trees of providers."""
         all_ids = list(ids.union(record.root_id for record in self._records))
         rows = [row for row in self._register.by_id.get_each(all_ids) if row is not None]
         roots = np.unique(self._table.root.values[rows])
@@ -254,7 +244,6 @@ class _Rewriting:
         return handles
 
     def _link_consumption(self, other_rows: Rows, at: Integers, new: range) -> None:
-        """Store the consumption by the inventories of new rows, and add the consumed units."""
         table, patterns = self._table, self._table.holdings.patterns
         if not patterns.are_any and not any(
             inventory.consumes for record in self._records for inventory in record.inventories
@@ -281,7 +270,6 @@ class _Rewriting:
     def _yield_links(
         self, row: int, consumption: Iterable[tuple[int, Sequence[ConsumptionRecord]]]
     ) -> Iterator[_Link]:
-        """Yield the consumption of a row, given the consumption of the inventory of each class."""
         for class_id, consumes in consumption:
             for provider_id, consumed_class_id, amount in consumes:
                 consumed_row = self._register.by_id.get(provider_id)
