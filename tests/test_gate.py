@@ -11,7 +11,7 @@ from treeclaim.model.errors import OverloadedError
 
 
 def start(target):
-    """Run something in a thread."""
+    """Run an action in a thread."""
     thread = threading.Thread(target=target, daemon=True)
     thread.start()
     return thread

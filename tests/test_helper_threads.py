@@ -20,14 +20,14 @@ SECONDS = 30
 
 @pytest.fixture
 def failures(monkeypatch):
-    """The names of the threads that failed, as they do."""
+    """The names of failed threads, in their order."""
     result = SimpleQueue()
     monkeypatch.setattr(helper_threads, "failure_listeners", [result.put])
     return result
 
 
 class FailsFirst:
-    """Work that raises at its first call, and says when it is called again."""
+    """A body that raises at its first call, and reports the second call."""
 
     def __init__(self, error, answer=None):
         self.again = threading.Event()
@@ -89,7 +89,7 @@ def test_metrics_thread_survives_a_failure(failures, monkeypatch):
     work = FailsFirst(ValueError())
 
     class Measuring(Meter):
-        """The thread measures for as long as the process of the tests runs."""
+        """A meter whose thread runs until the process of the tests ends."""
 
         def measure(self):
             work()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No client writes a line of the log, or the rest of one."""
+"""Clients cannot forge lines of the log, and a log cannot stop the service."""
 
 import logging
 import os
@@ -34,13 +34,13 @@ BYTES = st.binary(max_size=60).map(lambda data: data.decode("latin-1"))
 
 @pytest.fixture(autouse=True)
 def uncounted(monkeypatch):
-    """No failure here is one of the process of the tests, which `/ready` of another test would name."""
+    """Do not record failures of log threads, which `/ready` of another test would report."""
     monkeypatch.setattr(helper_threads, "failure_listeners", [])
 
 
 @pytest.fixture(scope="module")
 def formatter(tmp_path_factory):
-    """The logger that writes the lines of a service."""
+    """The formatter of a service."""
     file = tmp_path_factory.mktemp("logs") / "placement.conf"
     file.write_text("[placement_database]\nconnection = sqlite://\n")
     options = config.load(config_files=[str(file)]).options
@@ -112,7 +112,7 @@ class Sink(logging.StreamHandler):
 
 
 def asked(text, user="me", caller=None, global_id=None, moment=0.0):
-    """The record of a request at some moment."""
+    """Return the record of a request at a time."""
     caller = {"user": user, "project": "here"} if caller is None else caller
     ids = {"request_id": f"req-{moment}", "global_request_id": global_id}
     record = RequestRecord("asked for %s", (text,), caller, ids, {"status": "200"})
@@ -261,7 +261,7 @@ def test_cached_request_line_equals_the_formatted_one(formatter, requests, form)
 
 @contextmanager
 def in_format(formatter, form):
-    """Let the operator have configured another format."""
+    """Configure another format."""
     options = formatter._inner.conf
     if form is not None:
         options.set_override("logging_context_format_string", form)

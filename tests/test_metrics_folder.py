@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of all processes of a folder add up, whatever ends when, and cost no process its life."""
+"""The metrics of all processes of a folder add up, whenever processes end, and kill no process."""
 
 import os
 import subprocess
@@ -48,30 +48,30 @@ NO_ROOM = "resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The common folder of metrics."""
+    """The shared folder of metrics."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     return tmp_path
 
 
 def process(before="", after=""):
-    """A process that counts once, and does more before and after."""
+    """Start a process that counts once, with further code before and after."""
     text = COUNTS.format(before=before, after=after)
     pipe = subprocess.PIPE
-    # Not to the log of the tests: if that is a file, it takes nothing from a process without room.
+    # Not to the log of the tests: a process without room cannot write to a file.
     return subprocess.Popen(
         [sys.executable, "-c", text], stdin=pipe, stdout=pipe, stderr=pipe, text=True
     )
 
 
 def run(before="", after=""):
-    """Let such a process end."""
+    """Run such a process until its end."""
     with process(before, after) as started:
         started.communicate()
     assert started.returncode == 0
 
 
 def sums(folder):
-    """The values of all samples."""
+    """Return the values of all samples."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(folder))
     return {
@@ -109,7 +109,7 @@ def test_gauges_end_with_their_process_and_counters_stay(folder):
 
 
 def test_mapped_files_are_fully_allocated(folder):
-    """A page without one ends the process where the disk is full."""
+    """On a full disk, a write to a page without a block kills the process."""
     run()
     for path in folder.glob("*.db"):
         assert path.stat().st_blocks * 512 >= path.stat().st_size > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application for any WSGI server: its limits for the threads of its process."""
+"""The application for any WSGI server: its warnings about too few threads."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ START = "from treeclaim import wsgi; wsgi.start()"
 
 
 def warnings_at_start(folder, **settings):
-    """Start the service as another server does, in a process; return its warnings about threads."""
+    """Start the service in a process as a WSGI server does; return its warnings about threads."""
     result = subprocess.run(
         [sys.executable, "-c", START],
         env=service_environment(folder, **settings),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of helper threads that other tests caused in this process are no concern of these tests."""
+"""Hides failures of helper threads that earlier tests caused in this process."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from treeclaim import metrics
 
 @pytest.fixture(autouse=True)
 def no_former_failures():
-    """Date the failures of helper threads back, as if they were long ago."""
+    """Set the times of earlier failures to long ago."""
     for family in metrics.HELPER_FAILED.collect():
         for sample in family.samples:
             metrics.HELPER_FAILED.labels(**sample.labels).set(0)

@@ -30,12 +30,12 @@ CONSUMER = "0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a001"
 
 @pytest.fixture
 def environment(tmp_path):
-    """The environment of a service with an admin listener on a port of its own."""
+    """The environment of a service with an admin listener on a free port."""
     return service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{free_port()}")
 
 
 def status_of(admin, path):
-    """The status of a page, None while there is no answer."""
+    """Return the status of a page, or None without a response."""
     try:
         return admin.get(path).status_code
     except httpx.TransportError:
@@ -43,7 +43,7 @@ def status_of(admin, path):
 
 
 def value_of(admin, sample):
-    """The value of a sample with these labels, None if there is none."""
+    """Return the value of the sample with these labels, or None."""
     for line in admin.get("/metrics").text.splitlines():
         if line.startswith(sample + " "):
             return float(line.rsplit(" ", 1)[1])
@@ -84,7 +84,7 @@ def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, wor
         assert value_of(admin, unknown) == 2
         assert value_of(admin, 'treeclaim_search_seconds_count{phase="feed"}') == 5
         for phase in ("relate", "anchors", "stage", "combine", "distinct", "write"):
-            # Each of the workers searches at most once, and keeps the answer.
+            # Each worker searches at most once, and caches the answer.
             searches = value_of(admin, f'treeclaim_search_seconds_count{{phase="{phase}"}}')
             assert 1 <= searches <= workers
         for phase in ("wait", "locks", "statements", "commit", "hand_over"):
@@ -97,14 +97,14 @@ def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, wor
         assert max(map(float, positions)) == value_of(admin, "treeclaim_feed_committed")
         assert re.search(r"^treeclaim_forest_providers\{.*\} 1.0$", text, re.MULTILINE)
         assert "treeclaim_resource_capacity" not in text
-        # The first process, the listener, and the loader that several workers have.
+        # The first process, the listener, and the loader, which exists with several workers.
         require_process_metrics(admin, {1: 3, 2: 5}[workers])
         assert admin.get("/resource_providers").status_code == 404
         assert api.get("/metrics").status_code == 404
 
 
 def require_process_metrics(admin, number):
-    """Require metrics of the program, and of so many processes."""
+    """Require metrics of the program and of this number of processes."""
     text = admin.get("/metrics").text
     assert re.search(
         rf'treeclaim_build_info{{python="3[^"]*",version="{re.escape(__version__)}"}} 1\.0', text
@@ -167,7 +167,7 @@ def test_database_loss_and_recovery_change_readiness(environment, tmp_path, post
                 assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
                 server.kill()
                 eventually(lambda: status_of(admin, "/ready") == 503, "the loss is noticed")
-                # Readers of this page have no token: it shows no hosts, users or SQL.
+                # This page requires no token, so it must not show hosts, users or SQL.
                 text = admin.get("/ready").text
                 assert text.startswith("not ready: ")
                 assert [word for word in ("127.0.0.1", "postgres", "SELECT") if word in text] == []

@@ -29,7 +29,7 @@ def run_openssl(*arguments):
 
 
 def made(folder, name, days, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
-    """A certificate of so many days, as a file."""
+    """Create the file of a certificate that is valid for some days."""
     path = folder / f"{name}.pem"
     names = ["-keyout", folder / f"{name}.key", "-out", path, "-subj", f"/CN={name}"]
     run_openssl("req", "-x509", "-nodes", "-days", days, "-newkey", *key, *names)
@@ -45,7 +45,7 @@ def end_of(path):
 @pytest.mark.parametrize("days", [1, 90, 20_000])
 @pytest.mark.parametrize("key", [("rsa:2048",), ("ed25519",)], ids="".join)
 def test_expiry_equals_that_of_openssl(tmp_path, days, key):
-    """From 2050 on a year has four digits there."""
+    """Certificates encode years from 2050 on with four digits."""
     path = made(tmp_path, "one", days, key)
     expiry = read_expiry(CertificateUse.SERVER, str(path))
     assert expiry.at == end_of(path)
@@ -81,7 +81,7 @@ def test_invalid_certificate_file_has_no_expiry(tmp_path):
 
 
 def expiry(at, use=CertificateUse.SERVER):
-    """A certificate with an expiry that is reported for thirty days."""
+    """Return an expiry that is reported for thirty days."""
     return Expiry(use, "/etc/one.pem", at, at - 30 * DAY)
 
 

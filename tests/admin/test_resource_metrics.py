@@ -53,7 +53,7 @@ CLAIM = claim_of({NODE: {"resources": {"VCPU": 3}}})
 
 @contextmanager
 def metered(folder, **options):
-    """An admin listener alone that measures; yields it, a client of the API, and its samples."""
+    """Run a standalone admin listener that measures; yield it, a client of the API, and a function that reads its samples."""
     address = f"127.0.0.1:{free_port()}"
     environment = service_environment(
         folder,
@@ -73,7 +73,7 @@ def metered(folder, **options):
 
 
 def samples(text):
-    """The values of all samples about resources and flavors."""
+    """Return the values of all samples of resources and flavors."""
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     ours = ("treeclaim_resource", "treeclaim_aggregate", "treeclaim_fits")
     return {name: float(value) for name, value in pairs if name.startswith(ours)}
@@ -111,7 +111,7 @@ def test_scrape_has_cloud_sums_aggregate_sums_and_flavor_fits(tmp_path):
     assert result == {
         **of("treeclaim_resource", cpu, **part | {"capacity": 35, "free": 32}),
         **of("treeclaim_resource", disk, **full),
-        # The node is not in the aggregate; its root is.
+        # The root is in the aggregate, but not the node.
         **of("treeclaim_aggregate_resource", f"{ours},{cpu}", **part),
         **of("treeclaim_aggregate_resource", f"{ours},{disk}", **full),
         "treeclaim_resource_metrics_left_out": 0,
@@ -168,7 +168,7 @@ def test_held_amounts_are_part_of_used_amounts(tmp_path):
         assert api.put(f"/allocations/{CONSUMER}", json=hold).status_code == 204
         meter.measure()
         result = read()
-        # Each takes two of the host's disk.
+        # Each consumes two units of the host's disk.
         for name, amount in (("VCPU", 3), ("DISK_GB", 6)):
             labels = f'resource_class="{name}"'
             ours = f'aggregate="{AGGREGATE}",{labels}'
@@ -184,7 +184,7 @@ def test_old_values_are_not_shown(tmp_path, monkeypatch):
         meter.measure()
         assert 'treeclaim_resource_used{resource_class="VCPU"}' in read()
         eventually(lambda: read() == {}, "they are too old")
-        # Nothing has changed, so the same values are those of now.
+        # Without changes, the same values get a new time.
         meter.measure()
         assert 'treeclaim_resource_used{resource_class="VCPU"}' in read()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection may be lost at any message of any work, the first ones of a process included."""
+"""A connection may be lost at any message of an operation, including the first ones of a process."""
 
 import uuid
 from contextlib import closing, suppress
@@ -28,7 +28,7 @@ def server(request):
 
 @pytest.fixture(scope="module")
 def database(server, tmp_path_factory):
-    """A database with a host; and the host."""
+    """The URL of a database with a host, and the host."""
     with server.database(tmp_path_factory.mktemp("database")) as url:
         with closing(Store(DatabaseSettings(url))) as store:
             schema.sync(store.engine)
@@ -39,7 +39,7 @@ def database(server, tmp_path_factory):
 
 @pytest.fixture
 def proxy(server):
-    """A line to the server that can be cut."""
+    """A proxy that can cut connections to the server."""
     made = Proxy(server.port)
     yield made
     made.close()
@@ -70,7 +70,7 @@ def claim(store, host):
 
 
 def claim_together(store, host):
-    """Claim as several clients at once."""
+    """Claim as several concurrent clients."""
     claims = _claims(host, 3)
     stages = [Stages(WAIT) for _ in claims]
     for claim, refusal in zip(claims, store.place_each(claims, stages), strict=True):

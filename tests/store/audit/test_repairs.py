@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broken trees, and repairs of expired holds and of roots; `gabbits/audit.yaml` has the other kinds."""
+"""Broken trees, and repairs of expired holds and roots; `gabbits/audit.yaml` has the other kinds."""
 
 import time
 import uuid
@@ -19,7 +19,7 @@ from treeclaim.store.schema import tables
 
 
 def by_hand(store, statement):
-    """Change the database beside the service."""
+    """Change the database outside of the service."""
     with store.engine.begin() as connection:
         connection.execute(statement)
 
@@ -91,9 +91,9 @@ def test_broken_parents_roots_and_empty_trees_are_found_by_id(store, database_ur
     )
     kinds = [FindingKind.BROKEN_PARENT, FindingKind.BROKEN_ROOT, FindingKind.EMPTY_TREE]
     findings = store.read(load_findings, kinds, 10, lambda *_: frozenset())
-    # Providers below a broken one have a parent, and no top that their root could differ from.
+    # A provider below a broken provider has no topmost ancestor that its root could differ from.
     broken = [{"provider": uuids[name]} for name in ("lost", "first", "second")]
     assert findings[FindingKind.BROKEN_PARENT].items == broken
     assert findings[FindingKind.BROKEN_ROOT].items == [{"provider": uuids["child"]}]
-    # The child is a tree of its own by its root.
+    # By its root, the child is a separate tree.
     assert findings[FindingKind.EMPTY_TREE].items == [{"uuid": uuids["child"]}, {"uuid": empty}]

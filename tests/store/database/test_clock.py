@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock of one machine decides nothing for the others: ages are by the database's clock."""
+"""Ages follow the clock of the database, not that of a machine."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of everything end on each database: a deadline for all statements, and one for each."""
+"""Full reads have a deadline for all statements together, and one for each statement."""
 
 import pytest
 
@@ -22,7 +22,7 @@ LONG = {
 
 @pytest.fixture
 def hasty(database_url):
-    """A store with one connection and a second for statements that read everything."""
+    """A store with one connection, and a timeout of one second for statements of full reads."""
     made = Store(DatabaseSettings(database_url, timeouts=SHORT))
     yield made
     made.close()
@@ -30,7 +30,7 @@ def hasty(database_url):
 
 @pytest.mark.slow
 def test_full_read_sends_no_statement_after_its_deadline(hasty):
-    """Each of many short ones is in time; all together are not."""
+    """Each of many short statements is in time, but not all together."""
 
     def many(transaction):
         transaction.extend_timeouts()
@@ -54,7 +54,7 @@ def test_long_statement_of_full_read_is_cancelled(hasty):
 
 
 def test_sqlite_deadline_ends_with_its_transaction(tmp_path):
-    """The next one on the same connection is not interrupted."""
+    """The next transaction on the connection is not interrupted."""
     statement = _COUNTED.format(300_000)
 
     def too_late(transaction):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Behaviour on MariaDB alone: its URLs, and the lock under which the schema is made."""
+"""Settings of MariaDB: its URLs, the lock of the schema, and TLS."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from treeclaim.store.schema import revisions as schema
 
 @pytest.fixture
 def url(mariadb, tmp_path):
-    """An empty database of MariaDB."""
+    """The URL of an empty database."""
     with empty_database("mariadb", tmp_path) as made:
         yield made
 

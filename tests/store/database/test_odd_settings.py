@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers, databases and files that are set in unusual ways: the service answers as on any other.
+"""Unusual settings of servers, databases and files do not change the responses of the service.
 
-The servers that all tests share are set as unlike the usual ones as their other tests bear it
-(`tests/databases.py`); here is what more there is.
+The shared servers of all tests already have unusual settings (`tests/databases.py`); this module adds further ones.
 """
 
 import sqlite3
@@ -45,7 +44,7 @@ UNUSUAL_VARIABLES = {
 
 @contextmanager
 def sql_ascii(_folder):
-    """A database as initdb makes them under LANG=C."""
+    """A database with the encoding that initdb sets under LANG=C."""
     server = server_of("postgresql")
     server.create, usual = "CREATE DATABASE {name}", server.create
     try:
@@ -74,14 +73,14 @@ def unusual_variables(_folder):
 
 @contextmanager
 def narrow_protocol(_folder):
-    """A URL with a character set in which most text cannot be written."""
+    """A URL with a character set that lacks most characters."""
     with server_of("mariadb").database(None) as url:
         yield url.replace("charset=utf8", "charset=latin1")
 
 
 @contextmanager
 def wide_file(folder):
-    """A file in UTF-16 that has another journal."""
+    """A file in UTF-16 with another journal mode."""
     path = folder / "wide.db"
     made = sqlite3.connect(path)
     made.execute("PRAGMA encoding = 'UTF-16'")
@@ -123,7 +122,7 @@ def test_unusual_database_settings_do_not_change_responses(kind, make, tmp_path)
 
 
 def worst(url):
-    """Return the gravest finding of a check."""
+    """Return the worst level of a check."""
     return max(finding.level for finding in check(DatabaseSettings(url)))
 
 
@@ -173,7 +172,7 @@ def reads(client):
 
 
 def body(answer):
-    """The document of an answer, without what differs each time."""
+    """Return the document of a response without generated values."""
     document = answer.json() if answer.content else None
     for error in (document or {}).get("errors", ()):
         error.pop("request_id")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log says once that the database goes, and once that it comes back."""
+"""The log reports the start and the end of an outage once."""
 
 import logging
 

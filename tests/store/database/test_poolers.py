@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PgBouncer between the service and PostgreSQL works in session mode, and is refused in transaction mode."""
+"""PgBouncer works in session mode, and is refused in transaction mode."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ CLAIMS = 25
 
 @contextmanager
 def pooled(mode):
-    """The URLs of a new database: behind a pooler in some mode, and without one."""
+    """The URLs of a new database: through a pooler in the mode, and direct."""
     server = server_of("postgresql")
     pooler = Pgbouncer(server, mode)
     try:

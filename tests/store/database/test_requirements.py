@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server of an engine that is not supported is refused in a sentence: at start, and by `db check`."""
+"""An unsupported server is refused with one sentence, at the start and by `db check`."""
 
 import pytest
 import sqlalchemy as sa

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQLite's file: no other user may read it, and a long lock costs a 503."""
+"""The file of SQLite is private, and a long lock causes a 503."""
 
 import os
 import sqlite3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on each driver: lists of any length, values of any kind, and writes that are sent together."""
+"""Statements on each driver: lists of any length, values of any kind, and deferred writes."""
 
 import datetime as dt
 import uuid
@@ -53,7 +53,7 @@ def insert(store, names):
 
 
 def load_projects(store):
-    """Return the names and times of the committed projects, in the order of their insertion."""
+    """Return the names and times of the committed projects in the order of insertion."""
     columns = sa.select(projects.c.external_id, projects.c.created_at).order_by(projects.c.id)
     with store.engine.connect() as connection:
         return [tuple(row) for row in connection.execute(columns)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that a database cannot compare or store: the results are those of SQLite, never a 503."""
+"""Text that a database cannot compare or store has the results of SQLite, never a 503."""
 
 import urllib.parse
 import uuid
@@ -84,7 +84,7 @@ def claim(text="", **changes):
 
 
 def writes(text):
-    """Method, path and body of writes with a text in each place."""
+    """Return method, path and body of writes with a text in each place."""
     quoted = urllib.parse.quote(text, safe="")
     stock = {"total": 8}
     generation = {"resource_provider_generation": 1}
@@ -127,7 +127,7 @@ def writes(text):
 
 
 def furnish(client):
-    """A host with inventory, trait and aggregate, and a consumer on it."""
+    """Create a host with inventory, trait and aggregate, and a consumer on it."""
     assert client.post("/resource_providers", json={"name": PROJECT, "uuid": HOST}).is_success
     stock = {"inventories": {"VCPU": {"total": 100}}, "resource_provider_generation": 0}
     assert client.put(f"/resource_providers/{HOST}/inventories", json=stock).is_success
@@ -137,7 +137,7 @@ def furnish(client):
 
 
 def tunnelled(application):
-    """Paths as WSGI wants them, and the test client does not send them: bytes as latin-1."""
+    """Encode paths as WSGI requires, which the test client does not: bytes as latin-1."""
 
     def call(environment, start_response):
         path = environment["PATH_INFO"].encode().decode("latin-1")
@@ -164,7 +164,7 @@ PLACES = [
 
 @pytest.fixture(scope="module", params=PLACES)
 def client(request, tmp_path_factory):
-    """A client of a service on another database; on MariaDB the tables are utf8mb3."""
+    """A client of a service on a server's database; on MariaDB the tables are utf8mb3."""
     kind, _, charset = request.param.partition(" ")
     server = server_of(kind)
     folder = tmp_path_factory.mktemp("other")
@@ -202,7 +202,7 @@ def test_unstorable_text_is_refused_and_other_writes_match_sqlite(client, sqlite
         answer = client.request(method, path, json=body)
         where = (method, path, body, answer.text, expected.text)
         if expected.is_success:
-            # Both databases store the texts that they can, so the next writes find equal states.
+            # Both databases may have stored the text, so the next writes must find equal states.
             assert answer.status_code in {expected.status_code, 400}, where
             undo(sqlite_client, method, path, expected)
             undo(client, method, path, answer)

@@ -27,7 +27,7 @@ from treeclaim.store.schema import tables
 
 pytestmark = pytest.mark.slow
 
-# The holds sort first by name and id, so the order of locks is no coincidence.
+# The holds sort before the consumers by name and id, so that only a rule can lock them later.
 FIRST, HOLD, SERVER, MIGRATION, HOST = (str(uuid.UUID(int=number)) for number in range(1, 6))
 STOCK = {"VCPU": Inventory(100)}
 PATIENT = 60.0
@@ -35,7 +35,7 @@ PATIENT = 60.0
 
 @pytest.fixture
 def drawn(store):
-    """A store with a server that has drawn from one of two holds."""
+    """A store with a consumer that has drawn from one of two holds."""
     create_host(store, STOCK, uuid=HOST)
     for consumer in (FIRST, HOLD):
         store.replace_allocations([hold(consumer, 20)])

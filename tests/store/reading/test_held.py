@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Held amounts are read by way of the holds, however much others have (contract page 100)."""
+"""Held amounts are read from the holds, without a scan of all allocations (contract page 100)."""
 
 import pytest
 
@@ -26,7 +26,7 @@ STATISTICS = {
 
 @pytest.fixture
 def filled(empty_url, database_kind):
-    """A database that knows by its statistics that there are few holds and many servers."""
+    """A database whose statistics show few holds and many other consumers."""
     world = flat(HOSTS)
     write_world(empty_url, world)
     write_servers(empty_url, world, SERVERS)

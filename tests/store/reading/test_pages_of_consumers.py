@@ -27,7 +27,7 @@ SOON = (utc_now() + timedelta(hours=1)).replace(microsecond=0)
 
 @pytest.fixture
 def filled(store):
-    """Two trees, an instance in each, and a hold of another project in the second one."""
+    """Two trees with an instance each, and a hold of another project in the second tree."""
     create_host(store, 8, uuid=ROOT)
     create_host(store, 8, uuid=CHILD, parent=ROOT)
     create_host(store, 8, uuid=OTHER)
@@ -40,7 +40,7 @@ def filled(store):
 
 
 def list_uuids(store, load, any_filter, **fields):
-    """Return the uuids of a page, and the uuid after which the next one begins."""
+    """Return the uuids of a page, and the last uuid before the next page."""
     values = {name: getattr(any_filter, name) for name in any_filter.__slots__}
     shown, following = store.read(load, type(any_filter)(**values | fields))
     return [consumer["uuid"] for consumer in shown], following

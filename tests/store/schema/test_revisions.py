@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema is created once, however often and by whomever; own tables of another revision are refused."""
+"""Creating the schema is idempotent and concurrent; own tables of another revision are refused."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,7 +18,7 @@ LATER = "0099"
 
 
 def migrate_as_later_release(url):
-    """Change the own tables as the `db sync` of a release with one more revision does."""
+    """Change the own tables as a release with one more revision does."""
     engine = make_engine(DatabaseSettings(url))
     with engine.begin() as connection:
         for change in (
@@ -30,7 +30,7 @@ def migrate_as_later_release(url):
 
 
 def state(url):
-    """The revision of the own tables, the columns of all tables, and the numbers of rows of Placement's."""
+    """Return the revision of the own tables, the columns of all tables, and the row counts of Placement's tables."""
     engine = sa.create_engine(url)
     with engine.connect() as connection:
         query = "SELECT version_num FROM treeclaim_alembic_version"

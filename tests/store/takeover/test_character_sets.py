@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of an old MariaDB have the character set that the server had when they were made."""
+"""Tables of old databases on MariaDB, in the character set of the server at their creation."""
 
 from contextlib import contextmanager
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=["latin1", "utf8mb3", "utf8mb4"])
 def tables(mariadb, peer, request, tmp_path_factory):
-    """The URL of a database that Placement made and filled, and the character set of its tables."""
+    """The URL of a database that Placement created and filled, and the character set of its tables."""
     folder = tmp_path_factory.mktemp("tables")
     with server_of("mariadb").database(folder) as url:
         execute(url, f"ALTER DATABASE CHARACTER SET {request.param}")
@@ -40,7 +40,7 @@ def tables(mariadb, peer, request, tmp_path_factory):
 
 @contextmanager
 def placement_on(url, folder):
-    """A client of Placement on a database."""
+    """Yield a client of Placement on a database."""
     with (
         peer.openstack_placement_on(url, folder) as (address, _),
         httpx.Client(base_url=address, headers=HEADERS, timeout=60) as client,
@@ -49,7 +49,7 @@ def placement_on(url, folder):
 
 
 def names_in(answer):
-    """The names of listed providers, by UUID."""
+    """Return the names of listed providers by UUID."""
     assert answer.status_code == 200, answer.text
     return {
         resource_provider["uuid"]: resource_provider["name"]
@@ -84,7 +84,7 @@ def test_database_check_names_character_set_and_loads_inventory(tables):
     expected = Level.WARNING if charset == "latin1" else Level.OK
     assert findings["character set"].level == expected
     assert findings["inventory"].level == Level.OK
-    # No test uses the tables after this.
+    # No later test uses the tables.
     execute(
         url,
         "ALTER TABLE resource_providers MODIFY created_at VARCHAR(20)",

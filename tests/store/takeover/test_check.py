@@ -50,7 +50,7 @@ def execute(url, *statements):
 
 
 def findings(url):
-    """Return the findings without the server's durability: test servers may be unsafe."""
+    """Return the findings, except for durability, because test servers may be unsafe."""
     return [finding for finding in check(DatabaseSettings(url)) if finding.subject != "durability"]
 
 
@@ -64,7 +64,7 @@ def trouble(url):
 
 
 def rows_of(url):
-    """All rows of all tables."""
+    """Return all rows by table."""
     engine = sa.create_engine(url)
     tables = [*placement.sorted_tables, *own_tables.sorted_tables]
     with engine.connect() as connection:
@@ -76,25 +76,25 @@ def rows_of(url):
 
 
 def insert(table, **values):
-    """The statement that inserts a row; the values are SQL."""
+    """Return the statement that inserts a row; the values are SQL."""
     return f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join(map(str, values.values()))})"
 
 
 def provider(**links):
-    """The statement that inserts the provider 1."""
+    """Return the statement that inserts the provider 1."""
     row = {"id": 1, "uuid": "'uuid'", "name": "'name'", "generation": 0}
     return insert("resource_providers", **row, **links)
 
 
 def inventory(provider_id, class_id):
-    """The statement that inserts an inventory of eight units."""
+    """Return the statement that inserts an inventory of eight units."""
     key = {"resource_provider_id": provider_id, "resource_class_id": class_id}
     units = {"reserved": 0, "min_unit": 1, "max_unit": 8, "step_size": 1, "allocation_ratio": 1.0}
     return insert("inventories", **key, total=8, **units)
 
 
 def allocation(provider_id, consumer, class_id=0):
-    """The statement that inserts an allocation of one unit."""
+    """Return the statement that inserts an allocation of one unit."""
     key = {"resource_provider_id": provider_id, "resource_class_id": class_id}
     return insert("allocations", **key, consumer_id=f"'{consumer}'", used=1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many claim at once through one store: each has its own outcome, and nothing is overbooked."""
+"""Concurrent claims through one store have separate outcomes, and overbook nothing."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -27,13 +27,13 @@ def used_of(store, host):
 
 
 def at_once(*actions):
-    """Run actions at the same time; return what each raised."""
+    """Run actions at the same time; return the exception of each."""
     with ThreadPoolExecutor(len(actions)) as pool:
         return [future.exception(LONG) for future in [pool.submit(action) for action in actions]]
 
 
 def test_invalid_claims_do_not_fail_other_claims(store):
-    """Claims that the database refuses, or that name missing objects."""
+    """Such claims name missing objects, or are refused by the database."""
     host = create_host(store, 1000)
 
     def good():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaders and followers of groups: no claim delays or fails another client's claim.
 
-The groups are real; a function that a test can hold up stands for the database.
+The groups are real; a function that a test can block replaces the database.
 """
 
 import threading
@@ -25,7 +25,7 @@ def claim(*uuids):
 
 
 class Database:
-    """Commits groups and single requests, and notes them; the request "first" waits until it may go on."""
+    """Commits and records groups and single requests; the request "first" blocks until it is released."""
 
     def __init__(self):
         self.committed = []
@@ -55,7 +55,7 @@ class Database:
 
     @contextmanager
     def held_up(self, *names):
-        """Let requests come one after the other while the first transaction is under way; give their futures."""
+        """Send requests one after the other during the first transaction; yield their futures."""
         with ThreadPoolExecutor(MOST_REQUESTS + 8) as pool:
             pending = [pool.submit(self.submit, "first")]
             assert self.busy.wait(PATIENT)
@@ -72,7 +72,7 @@ class Database:
         assert self.groups._leaders == 0
 
     def await_waiting(self, number):
-        """Wait until so many requests wait for the transaction under way."""
+        """Wait until this number of requests waits for the running transaction."""
         end = monotonic() + PATIENT
         while len(self.groups._waiting) < number:
             assert monotonic() < end
@@ -89,7 +89,7 @@ def database(monkeypatch):
     ("names", "committed"),
     [
         (["a", "b", "c"], [["a", "b", "c"]]),
-        # Claims of one consumer are in different groups, in their order.
+        # Claims of one consumer are in different groups, in the order of arrival.
         (["a", ("b", "c"), "c", "b", "d"], [["a", "bc", "d"], ["c", "b"]]),
         (MANY, [MANY[:MOST_REQUESTS], MANY[MOST_REQUESTS:]]),
     ],

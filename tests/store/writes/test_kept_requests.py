@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time for which the request of a consumer is kept (contract page 100, section 4)."""
+"""Retention of the requests of consumers (contract page 100, section 4)."""
 
 import uuid
 from datetime import timedelta
@@ -19,7 +19,7 @@ REQUEST = ["resources=VCPU:1&required=CUSTOM_Ä"]
 
 @pytest.fixture
 def ahead(monkeypatch):
-    """Sets the clock of the database ahead."""
+    """Set the clock of the database forward."""
     hours = [0]
 
     def now(connection):
@@ -31,7 +31,7 @@ def ahead(monkeypatch):
 
 @pytest.fixture
 def placed(store, ahead):
-    """A server with a request."""
+    """A consumer with a stored request."""
     create_host(store, 8, uuid=HOST)
     store.replace_allocations([claim(SERVER, 1, None, request=REQUEST)])
     assert store.read(load_requests, [SERVER]) == {SERVER: REQUEST}
@@ -43,7 +43,7 @@ def claim(consumer, amount, generation, **fields):
 
 
 def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):
-    """A Placement service removes consumers, but not their requests."""
+    """The Placement service removes consumers, but not their requests."""
     rows = [{"consumer_uuid": str(number), "request": "[]"} for number in range(1_001)]
     with placed.engine.begin() as connection:
         connection.execute(sa.delete(tables.allocations))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The phases of claims over HTTP, in metrics and traces.
 
-The clock of the phases is one that a test moves; the locks, and the transactions that hold them, are real.
+A test moves the clock of the phases; locks and transactions are real.
 """
 
 import sqlite3
@@ -39,7 +39,7 @@ class Cloud:
         """By thread, the phases of its claim."""
         with client_of(application) as client:
             add_hosts(client, HOST, VCPU=100)
-        # The names of owners are written before the first claim that brings them.
+        # A separate transaction writes the names of new owners before their first claim.
         assert self.claim() == 204
 
     def claim(self):
@@ -52,7 +52,7 @@ class Cloud:
 
     @contextmanager
     def locked(self):
-        """Another transaction has what each claim on the host needs; gives what waits until one does."""
+        """Hold a lock that each claim on the host needs; yield a function that waits for a waiting claim."""
         engine = self.store.engine
         if engine.dialect.name == "sqlite":
             is_sent, send = threading.Event(), driver.send
@@ -78,7 +78,7 @@ class Cloud:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The clock of the phases: stands still but where a test lets it go on."""
+    """The clock of the phases, which moves only when a test advances it."""
 
     class Clock:
         now = 1_000.0
@@ -94,7 +94,7 @@ def clock(monkeypatch):
 @pytest.fixture
 def cloud(database_url, tmp_path, monkeypatch):
     monkeypatch.setattr(groups_module, "PATIENCE", PATIENT)
-    # Half of the threads may be writes.
+    # At most half of the threads run writes.
     threads = {"treeclaim.server_threads": 16}
     with services_on_database(database_url, tmp_path, **threads) as (services, application):
         made = Cloud(services, application)
@@ -103,7 +103,7 @@ def cloud(database_url, tmp_path, monkeypatch):
 
 
 def shown():
-    """Return the present samples of the metrics of claims."""
+    """Return the samples of the metrics of claims."""
     return {
         (sample.name, *sample.labels.values()): sample.value
         for metric in (metrics.CLAIM_SECONDS, metrics.CLAIM_GROUPS)
@@ -144,7 +144,7 @@ def test_grouped_claims_wait_and_share_a_transaction(cloud, clock):
     assert group == [pytest.approx(nothing | {WAIT: LONG})] * 3
     assert grown(before, "claim_group_size_count") == 1
     assert grown(before, "claim_group_size_sum") == 3
-    # Each has waited for itself, and all three have one transaction.
+    # Each claim has a wait, and all three share one transaction.
     for phase in PHASES:
         transactions = 2 if phase in TRANSACTION else 4
         assert grown(before, "claim_seconds_count", phase) == transactions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All providers, read as arrays at once, are the same as read one by one."""
+"""Loading all providers as arrays equals loading them by id."""
 
 import json
 import random
@@ -43,7 +43,7 @@ A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naiv
 
 @pytest.fixture(autouse=True)
 def _several_pieces(monkeypatch):
-    """Load few providers at a time, so that there is more than one piece."""
+    """Load few providers at a time, so that there are several chunks."""
     monkeypatch.setattr(whole, "_PROVIDERS_AT_ONCE", 7)
     monkeypatch.setattr(whole, "_PROVIDERS_WITH_ATTRIBUTES", 3)
 
@@ -91,7 +91,7 @@ def write(store, seed):
 
 
 def provider(number, ids, dice):
-    """A row; some parents do not exist, and some roots are missing."""
+    """Draw a row of a provider; some parents and roots are missing."""
     parent = dice.choice([None, None, 999, *(earlier for earlier in ids if earlier < number)])
     return {
         "id": number,
@@ -106,7 +106,7 @@ def provider(number, ids, dice):
 
 
 def inventory(number, kind, dice):
-    """A row of any amounts."""
+    """Draw a row of an inventory with any amounts."""
     return {
         "resource_provider_id": number,
         "resource_class_id": kind,
@@ -121,7 +121,7 @@ def inventory(number, kind, dice):
 
 
 def allocation(number, kind, dice):
-    """A row of a new consumer."""
+    """Draw a row of an allocation of a new consumer."""
     key = {"resource_provider_id": number, "resource_class_id": kind}
     return {**key, "consumer_id": str(uuid.uuid4()), "used": dice.randint(1, 2**31 - 1)}
 
@@ -131,18 +131,18 @@ def row_of(number, name, text):
 
 
 def attribute(number, kind, dice):
-    """A row of an attribute, now and then one that a stranger wrote."""
+    """Draw a row of an attribute, sometimes with a value from outside of the service."""
     text = json.dumps(dice.choice(VALUES)) if dice.random() < 0.8 else dice.choice(STRANGE)
     return row_of(number, f"name_{kind}", text)
 
 
 def typed(records):
-    """The attributes as texts, in which 1 and true differ."""
+    """Return attributes as texts, in which 1 and true differ."""
     return [json.dumps(record.attributes, sort_keys=True) for record in records]
 
 
 def columns_of(forest):
-    """Return the data of the existing providers that a search reads, in spite of odd rows."""
+    """Return the data that a search reads, of existing providers."""
     rows = forest.living_rows.tolist()
     uuids = {row: forest.uuid_of(row) for row in rows}
 
