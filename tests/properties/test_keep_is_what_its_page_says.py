@@ -30,7 +30,7 @@ from tests.reference.strategies import (
 from tests.reference.world import uuid_of
 from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.mix_room import stranded_by_group
+from treeclaim.forest.order.mixes.mix_room import compute_stranded
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.search import search
@@ -117,7 +117,7 @@ def test_stranded_amounts_match_the_reference(question, data):
         for name in group_names
     ]
     group, rows = np.array(members, dtype=np.int64).reshape(-1, 2).T
-    result = stranded_by_group(forest, model_mix(mix), group, rows, count=len(groups))
+    result = compute_stranded(forest, model_mix(mix), group, rows, count=len(groups))
     try:
         expected = {
             name: [scores.stranded("m", name, among) for among in groups] for name in result

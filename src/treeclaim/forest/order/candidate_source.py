@@ -133,7 +133,7 @@ class StagedTrees:
         return block.chosen
 
 
-def without_exchanges(problem: Problem, order: Order) -> Problem:
+def drop_exchanges(problem: Problem, order: Order) -> Problem:
     """Return a problem for the first candidate alone; its search skips exchanges between equal groups."""
     steps = steps_without_exchanges(problem.plan, order)
     return replace(problem, rules=replace(problem.rules, steps=steps))
@@ -171,7 +171,7 @@ def shift_rows(candidates: CandidateRows, offset: int) -> CandidateRows:
     )
 
 
-def bytes_of(rows: CandidateRows) -> int:
+def count_bytes(rows: CandidateRows) -> int:
     """Return the memory of candidates."""
     if rows.dtype != object:
         return rows.nbytes

@@ -61,7 +61,7 @@ class CandidateTable:
     tree: Trees
     sharing: Mask | None
 
-    def class_shares(self, name: str) -> list[Share]:
+    def find_shares(self, name: str) -> list[Share]:
         """Return the shares of a class."""
         return [share for share in self.shares if share.name == name]
 
@@ -151,12 +151,12 @@ class SlotOptions:
         """Return whether two slots always have different providers."""
         return frozenset((first, second)) in self._apart
 
-    def slots_of(self, suffixes: Iterable[str]) -> list[int]:
+    def find_slots(self, suffixes: Iterable[str]) -> list[int]:
         """Return the slots of some groups."""
         suffix_set = set(suffixes)
         return [slot for slot, suffix in enumerate(self.suffixes) if suffix in suffix_set]
 
-    def extreme(self, slot: int, values: Floats, *, is_ceiling: bool) -> Floats:
+    def find_extremes(self, slot: int, values: Floats, *, is_ceiling: bool) -> Floats:
         """Return the greatest (ceiling) or least of the values of a slot's pairs under each root; 0 without any pair."""
         relation: Relation = self.relations[slot]
         limit, nothing = (np.maximum, -np.inf) if is_ceiling else (np.minimum, np.inf)
@@ -170,13 +170,13 @@ class SlotOptions:
             extreme[np.isinf(extreme)] = 0
         return extreme
 
-    def table(self, rows: CandidateRows) -> CandidateTable:
+    def make_table(self, rows: CandidateRows) -> CandidateTable:
         """Return the table of some complete candidates."""
         if not self.problem.plan.split:
-            return self.partial_table(rows)
+            return self.make_partial_table(rows)
         candidates: list[SplitCandidate] = rows.tolist()
         chosen = np.array([candidate.chosen for candidate in candidates], dtype=np.int64)
-        table = self.partial_table(chosen.reshape(len(candidates), self._divided_from))
+        table = self.make_partial_table(chosen.reshape(len(candidates), self._divided_from))
         for slot, name in enumerate(self.problem.plan.split, self._divided_from):
             divisions = [
                 [part[1:] for part in candidate.parts if part[0] == name]
@@ -187,7 +187,7 @@ class SlotOptions:
                 table.served.append((NO_GROUP, share.rows))
         return table
 
-    def partial_table(
+    def make_partial_table(
         self, chosen: Choices, filled: Collection[int] | None = None
     ) -> CandidateTable:
         """Return the table of candidates without divided amounts, of the filled slots only; None means all."""

@@ -19,9 +19,9 @@ import numpy as np
 from treeclaim.forest.order.candidate_source import (
     CandidateSource,
     StagedTrees,
-    bytes_of,
+    count_bytes,
+    drop_exchanges,
     shift_rows,
-    without_exchanges,
 )
 from treeclaim.forest.order.candidate_table import ONE, CandidateRows, Units
 from treeclaim.forest.order.scoring import Scoring, round_scores
@@ -67,7 +67,7 @@ class ScoredCandidates(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Return the memory of the arrays."""
-        return self.tree.nbytes + bytes_of(self.rows) + self.score.nbytes
+        return self.tree.nbytes + count_bytes(self.rows) + self.score.nbytes
 
     def take(self, selection: "Rows | Mask | slice") -> "ScoredCandidates":
         """Return the selected candidates."""
@@ -114,7 +114,7 @@ class _OrderedSearch:
         self, problem: Problem, scoring: Scoring, wanted: int | None, anchors: Rows | None
     ) -> None:
         if wanted == 1:
-            problem = without_exchanges(problem, scoring.order)
+            problem = drop_exchanges(problem, scoring.order)
         self._problem = problem
         self._scoring = scoring
         self._wanted = wanted
@@ -213,7 +213,7 @@ class _OrderedSearch:
 
     def _by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:
         """Yield ceilings and trees, by descending ceiling, then in canonical order."""
-        ceiling, least = self._scoring.ceilings(self._anchors), -np.inf
+        ceiling, least = self._scoring.compute_ceilings(self._anchors), -np.inf
         # Sorting all trees would take longer than a search that ends after a few trees.
         if len(ceiling) > SORTED_FIRST:
             least = np.partition(ceiling, -SORTED_FIRST)[-SORTED_FIRST]
@@ -226,7 +226,7 @@ class _OrderedSearch:
         trees, copies = np.sort(unsorted_trees), dict[int, int]()
         if self._wanted is not None and self._scored_count > KINDS_FROM:
             if self._kinds is None:
-                related = [room.related_requests() for room in self._scoring.rooms]
+                related = [room.relate_requests() for room in self._scoring.rooms]
                 self._kinds = TreeKinds(self._problem, related)
             if self._kinds.is_worthwhile:
                 first_trees = self._kinds.first_trees(trees)
@@ -251,7 +251,7 @@ class _OrderedSearch:
         if not len(rows):
             return
         self._scored_count += len(rows)
-        units = self._scoring.units(rows)
+        units = self._scoring.compute_units(rows)
         if self._kinds is not None and self._kinds.is_worthwhile:
             begin = np.flatnonzero(np.diff(trees, prepend=-1))
             for first, end in pairwise([*begin.tolist(), len(trees)]):
@@ -264,7 +264,7 @@ class _OrderedSearch:
             least = np.partition(units, -self._wanted)[-self._wanted] - int(ONE * 2e-12)
             is_kept = units >= least
             rows, units = rows[is_kept], units[is_kept]
-        self._problem.budget.hold(bytes_of(rows) + units.nbytes)
+        self._problem.budget.hold(count_bytes(rows) + units.nbytes)
         self._stored[tree] = rows, units
 
     def _copy(self, tree: int, first_tree: int, ceiling: float) -> None:
@@ -297,11 +297,13 @@ class _OrderedSearch:
         budget = self._problem.budget
         with budget.scope():
             for _, rows in staged.draw(np.array([index])):
-                budget.hold(bytes_of(rows))
+                budget.hold(count_bytes(rows))
                 blocks.append(rows)
                 count += len(rows)
                 if wanted is not None:
-                    best_count += int(np.count_nonzero(self._scoring.scores(rows) >= ceiling))
+                    best_count += int(
+                        np.count_nonzero(self._scoring.compute_scores(rows) >= ceiling)
+                    )
                     if best_count >= wanted:
                         break
                 if count > most:

@@ -25,7 +25,7 @@ from treeclaim.forest.order.terms import (
     ShuffleTerm,
     TermScorer,
 )
-from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
+from treeclaim.forest.order.totals import ClassTotals, Floats, get_totals
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Rows
@@ -49,7 +49,7 @@ class KeepTerm(TermScorer):
             for share in table.shares
         ]
         tree = trees[distinct][candidate, column]
-        return to_units(self.room.values(len(distinct), candidate, tree, takes))[inverse]
+        return to_units(self.room.compute_values(len(distinct), candidate, tree, takes))[inverse]
 
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return ceilings: a candidate costs at least as much as each single slot of it."""
@@ -69,8 +69,10 @@ class KeepTerm(TermScorer):
                 TakenAmounts(name, pairs.provider, amount)
                 for name, amount in options.problem.plan.slots[slot].resources.items()
             ]
-            values = self.room.values(len(every), every, trees, takes)
-            ceiling = np.minimum(ceiling, to_units(options.extreme(slot, values, is_ceiling=True)))
+            values = self.room.compute_values(len(every), every, trees, takes)
+            ceiling = np.minimum(
+                ceiling, to_units(options.find_extremes(slot, values, is_ceiling=True))
+            )
         return ceiling
 
 
@@ -118,7 +120,7 @@ class Scoring:
         self.rooms: list[MixRoom] = []
         self._options = SlotOptions(problem)
         self._budget = problem.budget
-        self._totals = totals or partial(totals_of, problem.forest)
+        self._totals = totals or partial(get_totals, problem.forest)
         total = sum(term.weight for term in order.terms)
         opposites = sum(term.weight for term in order.terms if term.name in _OPPOSITE)
         self._constant = int(opposites / total * ONE)
@@ -152,18 +154,18 @@ class Scoring:
         self.rooms.append(room)
         return KeepTerm(options, room)
 
-    def scores(self, rows: CandidateRows) -> Floats:
+    def compute_scores(self, rows: CandidateRows) -> Floats:
         """Return the rounded scores of candidates."""
-        return round_scores(self.units(rows))
+        return round_scores(self.compute_units(rows))
 
-    def units(self, rows: CandidateRows) -> Units:
+    def compute_units(self, rows: CandidateRows) -> Units:
         """Return the scores of candidates before they are rounded."""
-        table = self._options.table(rows)
+        table = self._options.make_table(rows)
         return self._sum(table.count, lambda _, term: term.exact(table))
 
     def estimate_partial(self, chosen: Choices, filled: Collection[int]) -> Units:
         """Return heuristic scores of partial candidates, by their filled slots."""
-        table = self._options.partial_table(chosen, filled)
+        table = self._options.make_partial_table(chosen, filled)
         if not table.shares:
             return np.zeros(table.count, dtype=np.int64)
         return self._sum(table.count, lambda _, term: term.exact(table))
@@ -177,7 +179,7 @@ class Scoring:
                 units += np.rint(term.bound(is_ceiling=True) * factor).astype(np.int64)
         return units
 
-    def ceilings(self, anchors: Rows) -> Floats:
+    def compute_ceilings(self, anchors: Rows) -> Floats:
         """Return upper bounds of the scores of the candidates of anchors (numbers of trees)."""
         roots = len(self._options.forest.order.roots)
         units = self._sum(roots, lambda factor, term: term.bound(is_ceiling=factor > 0))

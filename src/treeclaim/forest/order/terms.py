@@ -83,7 +83,7 @@ class PackTerm(_FilledTerm):
         totals, (trees, counts) = self._totals[name], table.trees
         used = np.where(counts, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(counts, totals.tree_capacity[trees], 0).sum(axis=1)
-        shares = table.class_shares(name)
+        shares = table.find_shares(name)
         if shares:
             rows = np.stack([share.rows for share in shares], axis=1)
             is_inside = table.tree[rows][:, :, None] == trees[:, None, :]
@@ -114,7 +114,7 @@ class PackTerm(_FilledTerm):
             is_lent = self.options.forest.order.tree[provider] != tree
             lent_share = _share(totals.used[provider] + units, totals.capacity[provider])
             shares = np.where(is_lent, lent_share, tree_share[tree])
-            bounds.append(self.options.extreme(slot, shares, is_ceiling=is_ceiling))
+            bounds.append(self.options.find_extremes(slot, shares, is_ceiling=is_ceiling))
         bound: Floats = (np.maximum if is_ceiling else np.minimum).reduce(bounds)
         return bound
 
@@ -135,7 +135,7 @@ class PackProvidersTerm(_FilledTerm):
         """Return the value of each candidate."""
         units: Units = np.zeros(table.count, dtype=np.int64)
         for name in self._totals:
-            class_shares = table.class_shares(name)
+            class_shares = table.find_shares(name)
             for share in class_shares:
                 part = share.amount / self.options.amounts[name][share.slot]
                 value = self._filled_shares(name, share, class_shares) * part
@@ -165,7 +165,7 @@ class PackProvidersTerm(_FilledTerm):
                     )
                 rows = options.relations[slot].pairs.provider
                 shares = _share(totals.used[rows] + added_units, totals.capacity[rows])
-                extreme = options.extreme(slot, shares, is_ceiling=is_ceiling)
+                extreme = options.find_extremes(slot, shares, is_ceiling=is_ceiling)
                 units += to_units(extreme, self._weight)
         return units
 
@@ -176,7 +176,7 @@ class NearTerm(TermScorer):
     def __init__(self, options: SlotOptions, suffixes: Sequence[str]) -> None:
         super().__init__(options)
         self._suffixes = frozenset(suffixes)
-        self._slots = options.slots_of(suffixes)
+        self._slots = options.find_slots(suffixes)
         self._relations = [options.relations[slot] for slot in self._slots]
         self._is_local = all(relation.pairs.is_local for relation in self._relations)
         self._relatives = relatives_of(options.forest)
@@ -258,12 +258,12 @@ class PreferredTerm(TermScorer):
         for preference, has_trait in self._has_trait:
             self.options.problem.budget.check()
             is_met = [
-                self.options.extreme(
+                self.options.find_extremes(
                     slot,
                     (has_trait[rows] == preference.is_wanted).astype(np.float64),
                     is_ceiling=is_ceiling,
                 )
-                for slot in self.options.slots_of([preference.suffix])
+                for slot in self.options.find_slots([preference.suffix])
                 for rows in [self.options.relations[slot].pairs.provider]
             ]
             limit = np.maximum if preference.is_wanted else np.minimum
@@ -288,9 +288,9 @@ class AttributeTerm(TermScorer):
 
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return the value of the best or the worst option."""
-        (slot,) = self.options.slots_of([self._suffix])
+        (slot,) = self.options.find_slots([self._suffix])
         values = self._values[self.options.relations[slot].pairs.provider]
-        return to_units(self.options.extreme(slot, values, is_ceiling=is_ceiling))
+        return to_units(self.options.find_extremes(slot, values, is_ceiling=is_ceiling))
 
 
 class ShuffleTerm(TermScorer):
@@ -298,8 +298,8 @@ class ShuffleTerm(TermScorer):
 
     def __init__(self, options: SlotOptions, seed: str) -> None:
         super().__init__(options)
-        self._numbers = tree_numbers(options.forest, seed, options.problem.budget)
-        self._rank = tree_ranks(options.forest)
+        self._numbers = compute_tree_numbers(options.forest, seed, options.problem.budget)
+        self._rank = rank_trees(options.forest)
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the number of each candidate's tree; of several trees, the root with the smallest UUID decides."""
@@ -333,7 +333,7 @@ def scale_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
     return scaled
 
 
-def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
+def compute_tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
     """Return the number in [0, 1) of each tree for `shuffle` with a seed."""
 
     def compute() -> Floats:
@@ -350,7 +350,7 @@ def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Float
     return forest.cache.get(("shuffle", seed), compute)
 
 
-def tree_ranks(forest: Forest) -> Rows:
+def rank_trees(forest: Forest) -> Rows:
     """Return the rank of each tree by the UUID of its root."""
 
     def compute() -> Rows:

@@ -65,7 +65,7 @@ class ClassTotals:
         self.tree_used[tree] += amount
 
 
-def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Trees]:
+def find_class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Trees]:
     """Return the inventories of a class, as ascending indices of its columns, with their rows and trees."""
 
     def compute() -> tuple[Rows, Rows, Trees]:
@@ -77,7 +77,7 @@ def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Trees]:
     return forest.cache.get(("rows of class", name), compute)
 
 
-def totals_of(forest: Forest, name: str) -> ClassTotals:
+def get_totals(forest: Forest, name: str) -> ClassTotals:
     """Return the current totals of an existing class; callers must copy them before a change."""
     columns = forest.class_inventories(name)
     totals = follow(
@@ -95,7 +95,7 @@ def _update_trees(
     forest: Forest, name: str, columns: ClassInventories, totals: ClassTotals, trees: Trees
 ) -> ClassTotals:
     """Return totals with the current amounts of some trees."""
-    indices, rows, _ = class_rows(forest, name)
+    indices, rows, _ = find_class_rows(forest, name)
     roots = forest.order.roots[trees]
     first, end = search_ascending(rows, [roots, forest.end.values[roots]])
     number, at = Window(first, end - first).pairs()
@@ -108,7 +108,7 @@ def _update_trees(
 
 
 def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:
-    indices, rows, trees = class_rows(forest, name)
+    indices, rows, trees = find_class_rows(forest, name)
     used, capacity = _amounts(columns, indices)
     roots = len(forest.order.roots)
     tree_used, tree_capacity = (

@@ -34,12 +34,14 @@ class Candidate:
         return candidate_body(self.allocations, self.served, forest.uuid_of)
 
 
-def rows_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
+def find_rows(forest: Forest, uuids: Iterable[str]) -> list[int]:
     """Return the rows of the providers that exist."""
     return [row for row in map(forest.row_of, uuids) if row is not None]
 
 
-def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) -> list[Allocation]:
+def make_allocations(
+    forest: Forest, holdings: Mapping[str, Mapping[str, int]]
+) -> list[Allocation]:
     """Return amounts by provider uuid and class as allocations, without the amounts that have no inventory."""
     allocations: list[Allocation] = []
     classes = forest.catalogue.class_by_id
@@ -51,14 +53,14 @@ def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) ->
     return allocations
 
 
-def trees_of(forest: Forest, rows: Sequence[int]) -> tuple[int, ...]:
+def find_trees(forest: Forest, rows: Sequence[int]) -> tuple[int, ...]:
     """Return the trees of giving providers; trees of sharing providers count only if all providers are sharing."""
     tree, sharing = forest.order.tree, sharing_rows(forest)
     not_lent = {int(tree[row]) for row in rows if not sharing[row]}
     return tuple(sorted(not_lent or {int(tree[row]) for row in rows}))
 
 
-def placement_of(
+def make_placement(
     forest: Forest, consumer: str, alternative: int, candidate: Candidate, dropped: Sequence[int]
 ) -> Placement:
     """Return the placement of a consumer on a candidate; `dropped` are numbers of soft rules."""
@@ -69,12 +71,12 @@ def placement_of(
         body.allocations,
         body.mappings,
         tuple(sorted(dropped)),
-        roots_of(forest, candidate.trees),
+        find_roots(forest, candidate.trees),
         is_approximate=candidate.is_approximate,
     )
 
 
-def roots_of(forest: Forest, trees: Sequence[int]) -> tuple[tuple[str, str], ...]:
+def find_roots(forest: Forest, trees: Sequence[int]) -> tuple[tuple[str, str], ...]:
     """Return uuid and name of the root of each tree."""
     order = forest.order
     rows = [int(order.roots[tree]) for tree in trees]

@@ -22,8 +22,8 @@ from treeclaim.forest.placing.queries import Query, TreePredicate
 from treeclaim.forest.placing.rules import RuleDomains
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.placing.tree_counts import (
-    bounds_by_tree,
-    counts_at_once,
+    bound_by_tree,
+    count_at_once,
     fill_trees,
 )
 from treeclaim.forest.solve.problem import Problem
@@ -181,7 +181,7 @@ class CapacityCount:
         # The first candidate of a tree depends on the mix's room in other trees.
         if not problem.are_trees_apart or (self._request.order and self._request.order.mixes):
             raise _TreesInteractError
-        counts, remaining_trees = counts_at_once(problem, trees)
+        counts, remaining_trees = count_at_once(problem, trees)
         self._counts.append(counts)
         if not len(remaining_trees):
             return np.stack([counts, counts])
@@ -189,7 +189,7 @@ class CapacityCount:
         if len(problem.plan.slots) == 1 and not problem.consumes:
             # Any order of consumers gives the same count.
             return np.stack([counts, counts])
-        bounds = bounds_by_tree(forest, self._request, self._budget)
+        bounds = bound_by_tree(forest, self._request, self._budget)
         most = counts.copy()
         most[remaining_trees] = np.maximum(bounds[remaining_trees], counts[remaining_trees])
         return np.stack([counts, most])
@@ -197,7 +197,7 @@ class CapacityCount:
     def _count_together(self, *, with_empty: bool) -> None:
         self._counts.clear()
         self._bound = int(
-            bounds_by_tree(self._forest, self._request, self._budget, are_joined=True)[0]
+            bound_by_tree(self._forest, self._request, self._budget, are_joined=True)[0]
         )
         everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
         for forest in [self._forest, *([self._forest.view_emptied()] if with_empty else [])]:
@@ -246,7 +246,7 @@ class CapacityCount:
         """Return the number of consecutive consumers for which a candidate is the first."""
         # Scores, and the division of the next amount, depend on the free amounts.
         is_single = self._request.order is not None or self._request.can_split
-        if is_single or scratch.heads_begun_by(candidate.allocations):
+        if is_single or scratch.find_begun_heads(candidate.allocations):
             return 1
         return count_joint_fits(scratch.forest, candidate.allocations)
 
@@ -275,12 +275,12 @@ class CapacityCount:
 
     def _count_domains(self, domains: RuleDomains, counts: Integers) -> None:
         if self._is_by_tree:
-            counts[:] = domains.sums(self._counts[0])
+            counts[:] = domains.sum_by_domain(self._counts[0])
             return
         for domain in range(domains.count):
-            allowed = domains.with_any(np.arange(domains.count) == domain)
+            allowed = domains.find_trees_in_any(np.arange(domains.count) == domain)
 
             def permits(trees: Sequence[int], domain: int = domain) -> bool:
-                return domain in domains.containing(trees)
+                return domain in domains.find_containing(trees)
 
             self._fill(self._forest, allowed, counts, domain, permits)

@@ -15,7 +15,7 @@ import orjson
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.explain import Focus, explain_request
-from treeclaim.forest.placing.candidate import trees_of
+from treeclaim.forest.placing.candidate import find_trees
 from treeclaim.forest.placing.placer import Attempt, Placer
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.solve.combine import combined_under
@@ -35,7 +35,7 @@ def explain_attempt(placer: Placer, attempt: Attempt, budget: Budget) -> dict[st
     if attempt.request is None:
         return None
     request = placer.placing.requests[attempt.request].alternatives[0]
-    forest, rules, eligible = placer.failure_of(attempt)
+    forest, rules, eligible = placer.replay_failure(attempt)
     return explain_with_rules(forest, request, rules, budget, eligible)
 
 
@@ -62,14 +62,14 @@ def explain_with_rules(
             # Without the constraint on resources no provider gives anything, and the anchor's tree counts.
             is_giving = problem.giving or problem.split_relations
             if not is_giving or not problem.may_leave_anchors:
-                masks = [rule.open_trees(eligible) for rule in rule_states]
+                masks = [rule.find_open_trees(eligible) for rule in rule_states]
                 permitted: Mask = np.logical_and.reduce([matching, *masks])
                 return permitted
             permitted = np.zeros(len(matching), dtype=np.bool_)
             for anchor, rows in _givers_by_anchor(problem):
                 budget.check()
                 if not permitted[anchor]:
-                    trees = trees_of(forest, rows)
+                    trees = find_trees(forest, rows)
                     permitted[anchor] = all(rule.permits(trees, eligible) for rule in rule_states)
             return permitted
 

@@ -9,15 +9,15 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import (
     Candidate,
-    placement_of,
-    roots_of,
-    rows_of,
-    trees_of,
+    find_roots,
+    find_rows,
+    find_trees,
+    make_placement,
 )
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.query_pool import HoldRoom
-from treeclaim.forest.placing.rules import EligibleDomains, RuleDomains, RuleState, rules_in_force
-from treeclaim.forest.placing.tree_counts import bounds_by_tree
+from treeclaim.forest.placing.rules import EligibleDomains, RuleDomains, RuleState, prepare_rules
+from treeclaim.forest.placing.tree_counts import bound_by_tree
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Holder, Placement, PlacingCall, Rule
@@ -57,7 +57,7 @@ class Placer:
         self.placing = placing
         self.holders = holders
         self.budget = budget
-        self._rules = rules_in_force(forest, placing.rules, budget)
+        self._rules = prepare_rules(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
         self._initial_room = HoldRoom(forest, budget)
 
@@ -72,7 +72,7 @@ class Placer:
         # All consumers with allocations that the rule counts must be in the domain.
         open_domains = np.ones(affine[1].count, dtype=np.bool_)
         for holder in self._counted_holders(affine[0]):
-            domains = affine[1].containing(self._trees_of(holder))
+            domains = affine[1].find_containing(self._trees_of(holder))
             open_domains[np.setdiff1d(np.arange(affine[1].count), domains)] = False
         for domain in self._domains_in_order(*affine, open_domains):
             attempt = self._attempt(domain, room)
@@ -116,7 +116,7 @@ class Placer:
         """Return upper bounds of the consumers of a query that fit into each domain on their own."""
         if not query.are_apart:
             return np.full(domains.count, GREATEST)
-        return domains.sums(bounds_by_tree(query.forest, query.request, self.budget))
+        return domains.sum_by_domain(bound_by_tree(query.forest, query.request, self.budget))
 
     # -- one domain after the other --------------------------------------------------------------
 
@@ -140,21 +140,23 @@ class Placer:
         for alternative in request.alternatives:
             while open_domains.any():
                 self.budget.check()
-                query = self._initial_room.pool(request).query(alternative)
+                query = self._initial_room.get_pool(request).get_query(alternative)
                 with self.budget.scope():
                     candidate = query.find_first(
-                        domains.with_any(open_domains),
-                        lambda trees: bool(open_domains[list(domains.containing(trees))].any()),
+                        domains.find_trees_in_any(open_domains),
+                        lambda trees: bool(
+                            open_domains[list(domains.find_containing(trees))].any()
+                        ),
                     )
                 if candidate is None:
                     break
                 visited_domains = [
                     domain
-                    for domain in domains.containing(candidate.trees)
+                    for domain in domains.find_containing(candidate.trees)
                     if open_domains[domain]
                 ]
                 open_domains[visited_domains] = False
-                yield from domains.in_order(visited_domains)
+                yield from domains.sort(visited_domains)
 
     def _first_new(self, rule: Rule) -> int | None:
         """Return the number of the request of the rule's first consumer without allocations."""
@@ -184,7 +186,9 @@ class Placer:
             for consumer in request.consumers:
                 yield number, consumer
 
-    def failure_of(self, attempt: Attempt) -> tuple[Forest, Sequence[RuleState], EligibleDomains]:
+    def replay_failure(
+        self, attempt: Attempt
+    ) -> tuple[Forest, Sequence[RuleState], EligibleDomains]:
         """Place the consumers before the first unplaced consumer again, and return its situation.
 
         Returns:
@@ -198,8 +202,8 @@ class Placer:
             self._place(room, rules, number, consumer)
         strict = [rule for rule in rules if rule.concerns(number) and not rule.rule.soft]
         request = self.placing.requests[number]
-        query = room.pool(request).query(request.alternatives[0])
-        forest = query.forest.make_view(held=room.held_without(request.from_holds))
+        query = room.get_pool(request).get_query(request.alternatives[0])
+        forest = query.forest.make_view(held=room.find_held_without(request.from_holds))
         return forest, strict, self._eligible_domains(number, strict)
 
     def _rule_states(self, domain: int | None) -> list[RuleState]:
@@ -228,7 +232,7 @@ class Placer:
         for rule in rules:
             if rule.concerns(number):
                 rule.add(candidate.trees)
-        return placement_of(self.forest, consumer, alternative, candidate, dropped)
+        return make_placement(self.forest, consumer, alternative, candidate, dropped)
 
     def _find_candidate(
         self, room: HoldRoom, rules: Sequence[RuleState], number: int
@@ -241,7 +245,7 @@ class Placer:
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in request_rules if rule not in dropped]
             eligible = self._eligible_domains(number, kept)
-            pool = room.pool(request)
+            pool = room.get_pool(request)
             match = pool.find_first(request.alternatives, rules=kept, eligible=eligible)
             if match is not None:
                 return *match, tuple(rule.number for rule in dropped)
@@ -253,7 +257,7 @@ class Placer:
         """Yield the queries of a request's alternatives in the state when the call began."""
         request = self.placing.requests[number]
         for alternative in request.alternatives:
-            yield self._initial_room.pool(request).query(alternative)
+            yield self._initial_room.get_pool(request).get_query(alternative)
 
     def _eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
         """Return the domains that had a candidate for a request, by rule on skew."""
@@ -269,16 +273,16 @@ class Placer:
         for query in self._initial_queries(number):
             matching = query.find_matching_trees()
             if matching is not None:
-                has_any |= domains.with_any_tree(matching)
+                has_any |= domains.find_with_any_tree(matching)
                 continue
-            for candidate in query.candidates():
-                has_any[list(domains.containing(candidate.trees))] = True
+            for candidate in query.draw_candidates():
+                has_any[list(domains.find_containing(candidate.trees))] = True
         return has_any
 
     # -- consumers with allocations --------------------------------------------------------------
 
     def _trees_of(self, holder: Holder) -> tuple[int, ...]:
-        return trees_of(self.forest, rows_of(self.forest, holder.allocations))
+        return find_trees(self.forest, find_rows(self.forest, holder.allocations))
 
     def _placement_of_holder(self, consumer: str) -> Placement:
         holder = self.holders[consumer]
@@ -289,5 +293,5 @@ class Placer:
             holder.allocations,
             None,
             (),
-            roots_of(self.forest, trees),
+            find_roots(self.forest, trees),
         )

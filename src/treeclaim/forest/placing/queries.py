@@ -10,13 +10,13 @@ from treeclaim.forest.answer.body import list_allocations
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import count_joint_fits
-from treeclaim.forest.order.candidate_source import CandidateSource, StagedTrees, without_exchanges
+from treeclaim.forest.order.candidate_source import CandidateSource, StagedTrees, drop_exchanges
 from treeclaim.forest.order.mixes.mix_room import find_mix_requests
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.ordered_search import TOGETHER, rank_candidates
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.placing.candidate import Candidate, trees_of
+from treeclaim.forest.placing.candidate import Candidate, find_trees
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.solve.combine import (
     anchors_of,
@@ -97,7 +97,9 @@ class Query:
         anchors = all_anchors(problem)
         self._value = np.full(roots, -np.inf)
         """The score of the first candidate of each tree where `_is_known`, otherwise an upper bound."""
-        self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
+        self._value[anchors] = (
+            0 if self._scoring is None else self._scoring.compute_ceilings(anchors)
+        )
         self._is_known = np.zeros(roots, dtype=np.bool_)
         self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
         """The providers of the first candidate of each tree; `NO_ROW` without a candidate, or if it may have changed."""
@@ -107,7 +109,7 @@ class Query:
         single = anchors[self._is_single[anchors]]
         self._is_known[single] = True
         if self._scoring is not None and len(single):
-            self._value[single] = self._scoring.scores(self._chosen[single])
+            self._value[single] = self._scoring.compute_scores(self._chosen[single])
 
     def relate(self) -> Problem:
         """Relate the request to the current state of the scratch."""
@@ -132,7 +134,7 @@ class Query:
                 return candidate
         return None
 
-    def candidates(self) -> Iterator[Candidate]:
+    def draw_candidates(self) -> Iterator[Candidate]:
         """Yield all current candidates in order; with an order, some candidates repeatedly."""
         yield from self._draw(self.relate(), None)
 
@@ -159,7 +161,7 @@ class Query:
         trees = (
             tuple(map(int, problem.order.tree[providers[:1]]))
             if self.are_apart
-            else trees_of(self.forest, providers)
+            else find_trees(self.forest, providers)
         )
         return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
 
@@ -167,7 +169,7 @@ class Query:
         order = self.request.order
         if order is None:
             return None
-        return Scoring(problem, order, self.scratch.totals)
+        return Scoring(problem, order, self.scratch.get_totals)
 
     def _draw(self, problem: Problem, anchors: Trees | None) -> Iterator[Candidate]:
         """Yield the candidates of anchors; None means all, as do divided amounts."""
@@ -276,7 +278,9 @@ class Query:
             return False
         allocations, _ = list_allocations(self._initial_problem.plan, chosen[0].tolist())
         if count_joint_fits(self.forest, allocations):
-            self._value[tree] = 0 if self._scoring is None else self._scoring.scores(chosen)[0]
+            self._value[tree] = (
+                0 if self._scoring is None else self._scoring.compute_scores(chosen)[0]
+            )
             return True
         self._value[tree] = -np.inf
         return is_single
@@ -297,7 +301,7 @@ class Query:
         if not len(anchors):
             return
         order = self._scoring.order
-        source = CandidateSource(without_exchanges(problem, order), self._scoring)
+        source = CandidateSource(drop_exchanges(problem, order), self._scoring)
         sizes = source.bound_counts(anchors).cumsum() // CANDIDATES_TOGETHER
         for part in np.split(anchors, np.flatnonzero(np.diff(sizes)) + 1):
             self.budget.check()
@@ -310,7 +314,7 @@ class Query:
         self.budget.hold(staged.nbytes)
         is_small = staged.bound_counts() <= TOGETHER
         of_tree, rows = staged.draw_all(np.flatnonzero(is_small))
-        scores = scoring.scores(rows) if len(rows) else np.zeros(0)
+        scores = scoring.compute_scores(rows) if len(rows) else np.zeros(0)
         self._clear(trees)
         if len(rows):
             begin = np.flatnonzero(np.diff(of_tree, prepend=-1))

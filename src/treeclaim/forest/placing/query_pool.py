@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
-from treeclaim.forest.placing.candidate import Candidate, allocations_at, no_trees
+from treeclaim.forest.placing.candidate import Candidate, make_allocations, no_trees
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import ScratchForest
@@ -46,7 +46,7 @@ class QueryPool:
         """Return the estimated bytes of the queries and the scratch."""
         return self.scratch.nbytes + self._query_bytes
 
-    def query(self, request: CandidateRequest) -> Query:
+    def get_query(self, request: CandidateRequest) -> Query:
         """Return the query of a request."""
         query = self._queries.get(request)
         if query is None:
@@ -73,7 +73,7 @@ class QueryPool:
         """
         open_trees = allowed = self._everywhere if allowed is None else allowed
         for rule in rules:
-            open_trees = open_trees & rule.open_trees(eligible)
+            open_trees = open_trees & rule.find_open_trees(eligible)
 
         def permits(trees: Sequence[int]) -> bool:
             return bool(allowed[list(trees)].all()) and all(
@@ -81,14 +81,14 @@ class QueryPool:
             )
 
         for number, request in enumerate(alternatives):
-            query = self.query(request)
+            query = self.get_query(request)
             # A search frees its memory before the next search.
             with self._budget.scope():
                 candidate = query.find_first(open_trees, permits)
                 if candidate is not None and not accepts(candidate):
                     accepted = (
                         each
-                        for each in query.candidates()
+                        for each in query.draw_candidates()
                         if permits(each.trees) and accepts(each)
                     )
                     candidate = next(accepted, None)
@@ -121,7 +121,7 @@ class HoldRoom:
         """The holds whose remaining amounts are free now."""
         self._drawn: list[Allocation] = []
 
-    def pool(self, request: PlacingRequest) -> QueryPool:
+    def get_pool(self, request: PlacingRequest) -> QueryPool:
         """Return the queries for a request's consumers; the next call may change the free amounts."""
         self._free_only(request.from_holds)
         return self._pools[request.hold is not None]
@@ -138,7 +138,7 @@ class HoldRoom:
         return [
             (row, name, amount)
             for hold in holds
-            for row, name, amount in allocations_at(forest, self._remaining_of(hold))
+            for row, name, amount in make_allocations(forest, self._remaining_of(hold))
             if amount
         ]
 
@@ -172,7 +172,7 @@ class HoldRoom:
         self._drawn.clear()
         self._remaining.clear()
 
-    def held_without(self, holds: Holds) -> HeldAmounts:
+    def find_held_without(self, holds: Holds) -> HeldAmounts:
         """Return the remaining amounts of all holds except these."""
         if self._held.everywhere is None:
             return self._held

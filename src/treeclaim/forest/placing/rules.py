@@ -49,14 +49,14 @@ class RuleDomains:
         self.overlap = bool((np.diff(self._starts) > 1).any())
         """Whether any tree is in several domains."""
 
-    def containing(self, trees: Iterable[int]) -> tuple[int, ...]:
+    def find_containing(self, trees: Iterable[int]) -> tuple[int, ...]:
         """Return the domains of any of the trees, ascending."""
         starts, domain = self._starts, self._domain
         return tuple(
             sorted({n for tree in trees for n in domain[starts[tree] : starts[tree + 1]].tolist()})
         )
 
-    def with_any(self, domains: Mask) -> Mask:
+    def find_trees_in_any(self, domains: Mask) -> Mask:
         """Return a mask of the trees in any of the domains."""
         if self._are_trees:
             return domains
@@ -64,12 +64,12 @@ class RuleDomains:
         trees[self._tree[domains[self._domain]]] = True
         return trees
 
-    def with_only(self, domains: Mask) -> Mask:
+    def find_trees_only_in(self, domains: Mask) -> Mask:
         """Return a mask of the trees in any of the domains, and in no further domain."""
-        trees = self.with_any(domains)
-        return trees & ~self.with_any(~domains) if self.overlap else trees
+        trees = self.find_trees_in_any(domains)
+        return trees & ~self.find_trees_in_any(~domains) if self.overlap else trees
 
-    def with_all(self, domains: Rows) -> Mask:
+    def find_trees_in_all(self, domains: Rows) -> Mask:
         """Return a mask of the trees in all of the domains, which are distinct."""
         is_wanted = np.zeros(self.count, dtype=np.bool_)
         is_wanted[domains] = True
@@ -78,17 +78,17 @@ class RuleDomains:
         has_all: Mask = counts == len(domains)
         return has_all
 
-    def with_any_tree(self, trees: Mask) -> Mask:
+    def find_with_any_tree(self, trees: Mask) -> Mask:
         """Return a mask of the domains with any of the trees."""
         domains = np.zeros(self.count, dtype=np.bool_)
         domains[self._domain[trees[self._tree]]] = True
         return domains
 
-    def sums(self, by_tree: Integers) -> Integers:
+    def sum_by_domain(self, by_tree: Integers) -> Integers:
         """Return the sum of the numbers of each domain's trees, at most `GREATEST`."""
         return sum_by_part(self._domain, by_tree[self._tree], self.count)
 
-    def in_order(self, domains: Collection[int]) -> list[int]:
+    def sort(self, domains: Collection[int]) -> list[int]:
         """Return the domains of one candidate in the order of `same_domain`."""
         if not self._are_trees:
             return sorted(domains)
@@ -119,9 +119,9 @@ class RuleState:
         self._present = list(present)
         self.counts: Rows = np.zeros(domains.count, dtype=np.int64)
 
-    def without(self, trees: Iterable[int]) -> "RuleState":
+    def copy_without(self, trees: Iterable[int]) -> "RuleState":
         """Return the state for a move of a counted consumer, which may stay in its domains."""
-        present = self.domains.containing(trees)
+        present = self.domains.find_containing(trees)
         state = RuleState(self.number, self.rule, self.domains, self._only, present)
         state.add(trees, -1)
         state.counts += self.counts
@@ -133,22 +133,24 @@ class RuleState:
 
     def add(self, trees: Iterable[int], count: int = 1) -> None:
         """Count a consumer in the domains of its trees; the count -1 removes it."""
-        self.counts[list(self.domains.containing(trees))] += count
+        self.counts[list(self.domains.find_containing(trees))] += count
 
-    def open_trees(self, eligible: EligibleDomains) -> Mask:
+    def find_open_trees(self, eligible: EligibleDomains) -> Mask:
         """Return a mask of the trees that are permitted as the only tree of the next consumer."""
         domains = self.domains
         if self.rule.same_domain:
-            return domains.with_any(np.arange(domains.count) == self._only)
+            return domains.find_trees_in_any(np.arange(domains.count) == self._only)
         limit, emptiest = self._limit(eligible)
-        mask = domains.with_only(self._open_domains(limit))
+        mask = domains.find_trees_only_in(self._open_domains(limit))
         if len(emptiest) and domains.overlap:
-            mask |= domains.with_all(emptiest) & domains.with_only(self.counts <= limit)
+            mask |= domains.find_trees_in_all(emptiest) & domains.find_trees_only_in(
+                self.counts <= limit
+            )
         return mask
 
     def permits(self, trees: Iterable[int], eligible: EligibleDomains) -> bool:
         """Return whether the next consumer may have these trees."""
-        domains = self.domains.containing(trees)
+        domains = self.domains.find_containing(trees)
         if self.rule.same_domain:
             return self._only in domains
         limit, emptiest = self._limit(eligible)
@@ -177,7 +179,7 @@ class RuleState:
 AnyRule = TypeVar("AnyRule", Rule, PlanRule)
 
 
-def rules_in_force(
+def prepare_rules(
     forest: Forest, rules: Sequence[AnyRule], budget: Budget
 ) -> list[tuple[AnyRule, RuleDomains]]:
     """Return the rules of a call with their domains; equal domains are one object."""
@@ -189,7 +191,7 @@ def rules_in_force(
     return [(rule, domains_by_key[rule.domains]) for rule in rules]
 
 
-def states_by_member(
+def make_rule_states(
     rules: Sequence[tuple[PlanRule, RuleDomains]], trees: Mapping[str, Sequence[int]]
 ) -> dict[str, list[RuleState]]:
     """Return the states of a plan's rules (contract page 101, section 5.2) by consumer that a rule names.

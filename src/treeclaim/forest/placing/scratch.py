@@ -12,7 +12,7 @@ from treeclaim.forest.domains.consumed import (
 )
 from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.followed import FEW_TREES_WRITTEN
-from treeclaim.forest.order.totals import ClassTotals, totals_of
+from treeclaim.forest.order.totals import ClassTotals, get_totals
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.forest import Forest
@@ -97,7 +97,7 @@ class ScratchForest:
 
     # -- conditions that begin with the first use ------------------------------------------------
 
-    def heads_begun_by(self, allocations: Iterable[Allocation]) -> set[int]:
+    def find_begun_heads(self, allocations: Iterable[Allocation]) -> set[int]:
         """Return the heads of the subtrees whose `on_use` conditions begin with these allocations."""
         heads = armed_heads(self.forest)
         if heads is None:
@@ -110,7 +110,7 @@ class ScratchForest:
 
         The other consumers of the call cannot use a barred subtree (contract page 102, section 3.2).
         """
-        for head in self.heads_begun_by(allocations):
+        for head in self.find_begun_heads(allocations):
             rows = range(head, int(self.forest.end.values[head]))
             self._barred[head] = [
                 inventory for row in rows for inventory in self.forest.inventory_indices(row)
@@ -184,10 +184,10 @@ class ScratchForest:
             if class_id in self.forest.classes:
                 self._columns(class_id)
 
-    def totals(self, name: str) -> ClassTotals:
+    def get_totals(self, name: str) -> ClassTotals:
         """Return the totals of a class; later changes update them."""
         if name not in self._totals:
-            self._totals[name] = totals_of(self.forest, name).copy()
+            self._totals[name] = get_totals(self.forest, name).copy()
         return self._totals[name]
 
     def _columns(self, class_id: int) -> ClassInventories:

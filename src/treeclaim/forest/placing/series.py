@@ -11,7 +11,7 @@ from time import thread_time
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.placing.candidate import placement_of
+from treeclaim.forest.placing.candidate import make_placement
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.table.forest import Forest
@@ -85,10 +85,10 @@ class PlacementSeries:
             if match is not None:
                 _, candidate = match
                 scratch = self._pool.scratch
-                self._is_over |= bool(scratch.heads_begun_by(candidate.allocations))
+                self._is_over |= bool(scratch.find_begun_heads(candidate.allocations))
                 scratch.place(candidate.allocations)
                 (consumer,) = request.consumers
-                return placement_of(self._forest, consumer, number, candidate, ())
+                return make_placement(self._forest, consumer, number, candidate, ())
         return None
 
 

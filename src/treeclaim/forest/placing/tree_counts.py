@@ -36,7 +36,7 @@ ClassUses = dict[int, tuple[Rows, Integers, Integers]]
 """By class id: indices of inventories, the number of the candidate that uses each of them, and its units."""
 
 
-def bounds_by_tree(
+def bound_by_tree(
     forest: Forest, request: CandidateRequest, budget: Budget, *, are_joined: bool = False
 ) -> Rows:
     """Return upper bounds of the consumers that fit into each tree: the counts of page 101.
@@ -44,11 +44,12 @@ def bounds_by_tree(
     If trees depend on each other, `are_joined` must be true. The only bound is then the count of the whole cloud.
     """
     counts = RequestCounts(forest, replace(request, order=None), budget)
-    bounds: Rows = TreeCounter(forest, [counts], are_joined=are_joined).in_trees(forest)[:, 0]
+    counter = TreeCounter(forest, [counts], are_joined=are_joined)
+    bounds: Rows = counter.count_in_trees(forest)[:, 0]
     return bounds
 
 
-def counts_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
+def count_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
     """Count the consumers that fit into trees where any order of consumers gives the same count.
 
     Args:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
-from treeclaim.forest.placing.candidate import allocations_at
+from treeclaim.forest.placing.candidate import make_allocations
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
-from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
+from treeclaim.forest.planning.entries import NOWHERE, apply_entries, find_tree_rows
 from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, add_held, amounts_by_id
@@ -66,12 +66,12 @@ def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget:
     for name in sorted(released & consumers.keys()):
         budget.check()
         consumer = consumers.pop(name)
-        for row, class_name, amount in allocations_at(forest, consumer.allocations):
+        for row, class_name, amount in make_allocations(forest, consumer.allocations):
             used.append((row, class_name, -amount))
-        forest.held = held_after(forest, forest.held, consumer, released)
+        forest.held = release_held(forest, forest.held, consumer, released)
         for hold, drawn in consumer.drawn.items():
             if hold not in released:
-                used += allocations_at(forest, drawn)
+                used += make_allocations(forest, drawn)
                 # A hold whose amounts were all drawn is not among the consumers yet.
                 holder = consumers.get(hold) or PlannedConsumer(
                     hold, "", None, 0, {}, is_hold=True
@@ -86,7 +86,7 @@ def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget:
     forest.apply(Changes(NOWHERE, usage=_usage_of(forest, used, budget)))
 
 
-def held_after(
+def release_held(
     forest: Forest, held: HeldAmounts, consumer: PlannedConsumer, released: set[str]
 ) -> HeldAmounts:
     """Return the held amounts after the release of a consumer; drawn amounts do not return to released holds."""
@@ -128,7 +128,7 @@ def _usage_of(
 def _remove_trees(
     forest: Forest, consumers: Consumers, uuids: Sequence[str], budget: Budget
 ) -> None:
-    rows = rows_of_trees(forest, uuids)
+    rows = find_tree_rows(forest, uuids)
     removed = {forest.uuid_of(row) for row in rows}
     ids = [int(forest.id.values[row]) for row in rows]
     forest.apply(Changes(NOWHERE, removed=ids))

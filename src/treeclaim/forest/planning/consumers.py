@@ -11,7 +11,7 @@ import orjson
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.order.totals import totals_of
+from treeclaim.forest.order.totals import get_totals
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import TreeclaimError
@@ -50,7 +50,7 @@ class PlannedConsumer:
     is_hold: bool = False
     is_assumed: bool = False
 
-    def sums(self) -> Counter[str]:
+    def sum_amounts(self) -> Counter[str]:
         """Return the allocated amounts by class."""
         total_amounts: Counter[str] = Counter()
         for amounts in self.allocations.values():
@@ -60,9 +60,9 @@ class PlannedConsumer:
     @property
     def tolerated(self) -> frozenset[str]:
         """Return the tolerated keys of the first alternative that demands exactly the allocated amounts."""
-        total_amounts = self.sums()
+        total_amounts = self.sum_amounts()
         for request in self.requests:
-            if +demand(request) == total_amounts:
+            if +sum_demand(request) == total_amounts:
                 return request.tolerated
         return frozenset()
 
@@ -130,7 +130,7 @@ def _add_allocations(
             amounts[name] = amounts.get(name, 0) + used
 
 
-def demand(request: CandidateRequest) -> Counter[str]:
+def sum_demand(request: CandidateRequest) -> Counter[str]:
     """Return the requested amounts by class."""
     amounts: Counter[str] = Counter()
     for group in request.groups:
@@ -160,7 +160,7 @@ def attach_requests(
             require_known_names(forest, request)
         except TreeclaimError:
             return None, Counter()
-        return request, +demand(request)
+        return request, +sum_demand(request)
 
     @cache
     def read_all(texts: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[CandidateRequest, ...]]:
@@ -172,7 +172,7 @@ def attach_requests(
     def with_request(consumer: PlannedConsumer) -> PlannedConsumer:
         text = request_texts.get(consumer.uuid)
         queries = queries_by_consumer.get(consumer.uuid, () if text is None else read_list(text))
-        total_amounts = consumer.sums()
+        total_amounts = consumer.sum_amounts()
         if not any(sums == total_amounts and request for request, sums in map(read, queries)):
             return consumer
         numbers, requests = read_all(tuple(queries))
@@ -189,7 +189,7 @@ def make_need_key(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction,
 
     @cache
     def capacity(name: str) -> int:
-        return int(totals_of(forest, name).tree_capacity.sum())
+        return int(get_totals(forest, name).tree_capacity.sum())
 
     @cache
     def share(sums: frozenset[tuple[str, int]]) -> Fraction:
@@ -200,4 +200,4 @@ def make_need_key(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction,
         ]
         return -max(shares, default=Fraction(0))
 
-    return lambda consumer: (share(frozenset(consumer.sums().items())), consumer.uuid)
+    return lambda consumer: (share(frozenset(consumer.sum_amounts().items())), consumer.uuid)

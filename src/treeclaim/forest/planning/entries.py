@@ -59,7 +59,7 @@ def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget)
     _Batch(forest, entries, budget).apply()
 
 
-def rows_of_trees(forest: Forest, uuids: Iterable[str]) -> list[int]:
+def find_tree_rows(forest: Forest, uuids: Iterable[str]) -> list[int]:
     """Return all rows of the trees of the providers that exist."""
     rows = [row for row in map(forest.row_of, uuids) if row is not None]
     roots = np.unique(forest.root.values[rows]).tolist() if rows else []
@@ -147,7 +147,7 @@ class _Batch:
                 parent_by_uuid[target.uuid] = parent
                 affected |= {target.uuid, parent or target.uuid}
         before: dict[str, str | None] = {}
-        for row in rows_of_trees(self._forest, affected):
+        for row in find_tree_rows(self._forest, affected):
             self._budget.check()
             uuid = self._forest.uuid_of(row)
             before[uuid] = self._parent_of(uuid)
@@ -293,7 +293,7 @@ def _consumption_faults(
     ids = {*after, *(record.parent_id for record in after.values() if record.parent_id)}
     rows = map(forest.row_of_id, ids)
     uuids = [forest.uuid_of(row) for row in rows if row is not None]
-    before = {each.id: each for each in map(forest.record, rows_of_trees(forest, uuids))}
+    before = {each.id: each for each in map(forest.record, find_tree_rows(forest, uuids))}
     records = before | dict(after)
     parents = {record.id: record.parent_id for record in records.values()}
     names = forest.catalogue.class_by_id

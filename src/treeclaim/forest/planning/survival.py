@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.candidate import allocations_at, no_trees, rows_of, trees_of
+from treeclaim.forest.placing.candidate import find_rows, find_trees, make_allocations, no_trees
 from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.query_pool import QueryPool
-from treeclaim.forest.placing.rules import RuleDomains, RuleState, rules_in_force, states_by_member
+from treeclaim.forest.placing.rules import RuleDomains, RuleState, make_rule_states, prepare_rules
 from treeclaim.forest.placing.scratch import ScratchForest
-from treeclaim.forest.placing.tree_counts import bounds_by_tree
-from treeclaim.forest.planning.assumptions import held_after
+from treeclaim.forest.placing.tree_counts import bound_by_tree
+from treeclaim.forest.planning.assumptions import release_held
 from treeclaim.forest.planning.consumers import (
     Consumers,
     PlannedConsumer,
-    demand,
     make_need_key,
+    sum_demand,
 )
 from treeclaim.forest.table.columns import Mask, sum_capped
 from treeclaim.forest.table.forest import Forest
@@ -128,7 +128,7 @@ class _Survey:
         self._consumers_by_tree: dict[int, list[str]] = defaultdict(list)
         for consumer in consumers.values():
             budget.check()
-            rows = rows_of(forest, consumer.allocations)
+            rows = find_rows(forest, consumer.allocations)
             for tree in {int(order.tree[at]) for at in rows}:
                 self._consumers_by_tree[tree].append(consumer.uuid)
         self._need_key = make_need_key(forest)
@@ -180,7 +180,7 @@ class _Survey:
         return _Trials(forest, self._consumers, self._call, self._budget)
 
     def _failure(self, domain: int) -> _Failure:
-        trees = self._domains.with_any(np.arange(self._domains.count) == domain)
+        trees = self._domains.find_trees_in_any(np.arange(self._domains.count) == domain)
         affected = {
             uuid
             for tree in np.flatnonzero(trees).tolist()
@@ -205,7 +205,7 @@ class _Survey:
             first = next(trials.place_consumers(failure))
             held = trials.forest.held
             for consumer in failure.released:
-                held = held_after(trials.forest, held, consumer, set())
+                held = release_held(trials.forest, held, consumer, set())
             if held.everywhere is not None:
                 lent = held.of_holds(trials.forest, self._call.from_holds)
                 held = HeldAmounts({}, add_held(held.everywhere, lent, -1))
@@ -230,9 +230,9 @@ class _Trials:
         """The states of the rules of the current failure, by consumer."""
         self._barred = no_trees(forest)
         self._call = call
-        self._rules_in_force = rules_in_force(forest, call.rules, budget)
+        self._rules_in_force = prepare_rules(forest, call.rules, budget)
         self._trees = {
-            name: trees_of(forest, rows_of(forest, consumers[name].allocations))
+            name: find_trees(forest, find_rows(forest, consumers[name].allocations))
             for rule in call.rules
             for name in rule.consumers & consumers.keys()
         }
@@ -243,7 +243,7 @@ class _Trials:
         """Return whether barring the trees has the same outcome as removing them, as trees do not affect each other."""
         requests = {request for consumer in failure.to_place for request in consumer.requests}
         return all(
-            self._pool.query(request).are_apart
+            self._pool.get_query(request).are_apart
             and not (request.order and _CLOUD_TERMS & {term.name for term in request.order.terms})
             for request in requests
         )
@@ -270,13 +270,13 @@ class _Trials:
             (row, name, sign * amount)
             for consumer in failure.released
             for holdings, sign in self._changes(consumer)
-            for row, name, amount in allocations_at(self.forest, holdings)
+            for row, name, amount in make_allocations(self.forest, holdings)
             if not self._barred[tree[row]]
         ]
         self._scratch.give_back(freed)
         released = {consumer.uuid for consumer in failure.released}
         staying = {uuid: trees for uuid, trees in self._trees.items() if uuid not in released}
-        self.rules = states_by_member(self._rules_in_force, staying)
+        self.rules = make_rule_states(self._rules_in_force, staying)
         try:
             yield
         finally:
@@ -327,8 +327,8 @@ class _Trials:
     def _bound_fits(self, request: CandidateRequest) -> int:
         self._budget.check()
         with self._budget.scope():
-            are_joined = not self._pool.query(request).are_apart
-            bounds = bounds_by_tree(self.forest, request, self._budget, are_joined=are_joined)
+            are_joined = not self._pool.get_query(request).are_apart
+            bounds = bound_by_tree(self.forest, request, self._budget, are_joined=are_joined)
             return sum_capped(bounds if are_joined else bounds[~self._barred])
 
     def _free(self, name: str) -> int:
@@ -340,5 +340,5 @@ class _Trials:
 
 
 def _least_demand(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
-    sums = [demand(request) for request in requests]
+    sums = [sum_demand(request) for request in requests]
     return {name: min(amounts[name] for amounts in sums) for name in sums[0]}

@@ -24,7 +24,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.selection import select_by_conditions
 from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmounts, find_groups
-from treeclaim.forest.order.mixes.mix_room import stranded_by_group
+from treeclaim.forest.order.mixes.mix_room import compute_stranded
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import include_consumption
@@ -102,7 +102,7 @@ def _find_stranded(
     if page is not None:
         groups = np.concatenate([page.group, groups])
         members = np.concatenate([rows[page.at], rows])
-    return stranded_by_group(forest, mix, groups, members, count=page_groups + 1, budget=budget)
+    return compute_stranded(forest, mix, groups, members, count=page_groups + 1, budget=budget)
 
 
 @operation(

@@ -12,7 +12,7 @@ from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Answer, Call, Reply
 from treeclaim.api.resources.planning.assumptions import answer_question
 from treeclaim.forest.placing.explanation import PlacingOutcome
-from treeclaim.forest.planning.entries import rows_of_trees
+from treeclaim.forest.planning.entries import find_tree_rows
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.errors import HoldRefusedError
 from treeclaim.model.extension.placing import (
@@ -109,7 +109,7 @@ class Placer:
         if not assumptions.without:
             return frozenset(assumptions.release)
         with self._call.services.replica.current() as forest:
-            rows = rows_of_trees(forest, assumptions.without)
+            rows = find_tree_rows(forest, assumptions.without)
             return {*assumptions.release, *map(forest.uuid_of, rows)}
 
     def _find_holders(

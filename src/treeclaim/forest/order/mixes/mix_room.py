@@ -21,7 +21,7 @@ from treeclaim.forest.order.mixes.tree_counter import (
     TreeCounter,
     add_consumption,
 )
-from treeclaim.forest.order.totals import Floats, class_rows, totals_of
+from treeclaim.forest.order.totals import Floats, find_class_rows, get_totals
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, cap_count, sum_by_part
 from treeclaim.forest.table.forest import Forest
@@ -131,7 +131,7 @@ class MixRoom:
         """Return the loss by one consumer less, as a share of the greatest loss, shape (trees, requests)."""
         sizes = np.zeros(len(self._forest.order.roots))
         if name in self._forest.catalogue.resource_classes:
-            sizes = totals_of(self._forest, name).tree_capacity
+            sizes = get_totals(self._forest, name).tree_capacity
         empty_forest = self._forest.view_emptied()
         requests = find_mix_requests(empty_forest, mix, self._budget)
         counts = requests.count(empty_forest, np.arange(len(sizes)), self._budget)
@@ -144,7 +144,7 @@ class MixRoom:
         costs: Floats = losses / np.where(fits, counts, 1) / (greatest or 1.0)
         return costs
 
-    def related_requests(self) -> Sequence[Problem] | None:
+    def relate_requests(self) -> Sequence[Problem] | None:
         """Return the requests related to the Forest; None if an amount taken in a tree affects other trees."""
         if not self._requests.are_apart:
             return None
@@ -153,7 +153,7 @@ class MixRoom:
             for request in self._requests.requests
         ]
 
-    def values(
+    def compute_values(
         self, count: int, candidates: Rows, trees: Rows, takes: Sequence[TakenAmounts]
     ) -> Floats:
         """Return the value of the term `keep` for `count` candidates, which take some amounts.
@@ -186,7 +186,7 @@ _MOST = 2**62
 """Sums below it are computed in 64 bits."""
 
 
-def stranded_by_group(
+def compute_stranded(
     forest: Forest,
     mix: Mix,
     group: Integers,
@@ -231,7 +231,7 @@ def _find_whole_trees(
     forest: Forest, name: str, group: Integers, rows: Rows, tree_count: int
 ) -> tuple[Integers, Trees]:
     """Return the pairs of a group and a tree where the group has all providers of the tree with a class."""
-    _, class_members, trees = class_rows(forest, name)
+    _, class_members, trees = find_class_rows(forest, name)
     width = max(tree_count, 1)
     tree = np.full(forest.row_count, -1)
     tree[class_members] = trees
@@ -244,7 +244,7 @@ def _find_whole_trees(
 
 def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
     """Return the free units of a class in each tree; 0 in a tree with a sharing provider of the class."""
-    indices, rows, trees = class_rows(forest, name)
+    indices, rows, trees = find_class_rows(forest, name)
     roots = len(forest.order.roots)
     free = sum_by_part(trees, forest.class_inventories(name).free.values[indices], roots)
     free[trees[sharing[rows]]] = 0

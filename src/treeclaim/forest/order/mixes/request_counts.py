@@ -35,11 +35,11 @@ class ServingProviders:
         self.providers = providers
         self.trees = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
-    def of_tree(self, tree: int) -> Rows:
+    def list_in_tree(self, tree: int) -> Rows:
         """Return the providers of one tree."""
         return self.providers[self._starts[tree] : self._starts[tree + 1]]
 
-    def trees_with_any(self, mask: Mask) -> Mask:
+    def find_trees_with_any(self, mask: Mask) -> Mask:
         """Return a mask of the trees with any of the masked providers."""
         trees = self.trees[mask[self.providers]]
         return np.bincount(trees, minlength=len(self._starts) - 1) > 0
@@ -98,11 +98,11 @@ class RequestCounts:
                 self.amounts[name] += amount * part.copies
         unsuffixed = [part.serving for part in self.parts if part.is_unsuffixed]
         for has_traits in problem.rules.required:
-            masks = [serving.trees_with_any(has_traits) for serving in unsuffixed]
+            masks = [serving.find_trees_with_any(has_traits) for serving in unsuffixed]
             self.possible &= np.logical_or.reduce([np.zeros_like(self.possible), *masks])
-        self.serving_class = cache(self._serving_class)
+        self.find_serving = cache(self._find_serving)
 
-    def _serving_class(self, name: str) -> ServingProviders:
+    def _find_serving(self, name: str) -> ServingProviders:
         """Return the providers that may serve any part with a class."""
         serving = [part.serving for part in self.parts if name in part.amounts]
         if len(serving) == 1:
@@ -120,7 +120,7 @@ class RequestCounts:
         yield from (part for part in self.parts if not part.is_divided)
         for name, amount in self.amounts.items():
             parts = [part for part in self.parts if name in part.amounts]
-            serving = self.serving_class(name)
+            serving = self.find_serving(name)
             size = sum(len(part.serving.providers) for part in parts)
             if size > len(serving.providers) or any(part.is_divided for part in parts):
                 yield RequestPart({name: amount}, 1, False, True, False, serving)
@@ -141,7 +141,7 @@ def _whole_parts(problem: Problem) -> Iterator[RequestPart]:
             len(numbers) > 1 and all(slots[number].suffix in isolated for number in numbers),
             is_divided=False,
             is_unsuffixed=not first.suffix,
-            serving=_find_serving(problem.forest, pairs, first.resources),
+            serving=_find_permitting(problem.forest, pairs, first.resources),
         )
 
 
@@ -155,11 +155,11 @@ def _divided_parts(problem: Problem) -> Iterator[RequestPart]:
             are_apart=False,
             is_divided=True,
             is_unsuffixed=True,
-            serving=_find_serving(problem.forest, relation.pairs, {name: None}),
+            serving=_find_permitting(problem.forest, relation.pairs, {name: None}),
         )
 
 
-def _find_serving(
+def _find_permitting(
     forest: Forest, pairs: Pairs, resources: Mapping[str, int | None]
 ) -> ServingProviders:
     """Return the providers whose inventories permit the amounts; None permits any amount."""

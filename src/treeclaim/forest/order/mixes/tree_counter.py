@@ -89,14 +89,14 @@ class _TestGroup:
         arrays = (self.keys, self.starts, self.serves, *self.indices)
         return sum(array.nbytes for array in arrays if array is not None)
 
-    def free(self, forest: Forest, providers: Rows) -> list[Integers]:
+    def get_free(self, forest: Forest, providers: Rows) -> list[Integers]:
         """Return the free units of each class at providers, by their numbers."""
         return [
             forest.class_inventories(name).free.values[indices[providers]]
             for name, indices in zip(self.names, self.indices, strict=True)
         ]
 
-    def shares(self, providers: Rows, free: Sequence[Integers]) -> Floats:
+    def compute_shares(self, providers: Rows, free: Sequence[Integers]) -> Floats:
         """Return the summands of each test, shape (providers, tests): free units, or *fit(s, p)*."""
         if self.is_total:
             shares = free[0].astype(np.float64)[:, None].repeat(len(self.requests), axis=1)
@@ -123,7 +123,7 @@ class _TestGroup:
         sizes = self.starts[trees + 1] - first
         return expand_ranges(first, sizes), np.append(0, sizes.cumsum())
 
-    def counts(self, shares: Floats, begin: Rows) -> Floats:
+    def compute_counts(self, shares: Floats, begin: Rows) -> Floats:
         """Return the greatest *x* that passes each test, shape (states, tests)."""
         sizes = begin[1:] - begin[:-1]
         sums = _sums(shares, begin, sizes)
@@ -191,7 +191,7 @@ class TreeCounter:
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group in self._groups:
             providers, begin = group.list_providers(trees)
-            free = group.free(forest, providers)
+            free = group.get_free(forest, providers)
             for take in takes:
                 if take.name in group.names:
                     number = group.find_providers(trees, take.rows)
@@ -199,11 +199,11 @@ class TreeCounter:
                     at = begin[states] + number[states] - group.starts[trees[states]]
                     # Each state takes once, so the indices are distinct.
                     free[group.names.index(take.name)][at] -= take.select(states).amount
-            passing = group.counts(group.shares(providers, free), begin)
+            passing = group.compute_counts(group.compute_shares(providers, free), begin)
             counts[:, group.requests] = np.minimum(counts[:, group.requests], passing)
         return counts
 
-    def in_trees(self, forest: Forest) -> Integers:
+    def count_in_trees(self, forest: Forest) -> Integers:
         """Return the count of each request in each tree, int64, shape (trees, requests)."""
         return self.count(forest, np.arange(len(self.possible))).astype(np.int64)
 

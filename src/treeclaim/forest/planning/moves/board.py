@@ -13,7 +13,7 @@ from typing import Any
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.placing.query_pool import QueryPool
-from treeclaim.forest.placing.rules import RuleState, states_by_member
+from treeclaim.forest.placing.rules import RuleState, make_rule_states
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.planning.moves.move_model import Assignment, CandidatePlace, MoverKind
 from treeclaim.forest.planning.moves.movers import (
@@ -22,9 +22,9 @@ from treeclaim.forest.planning.moves.movers import (
     MoveSituation,
     Returns,
     StuckReason,
-    allocations_of,
-    cells_of,
-    free_of,
+    get_free_units,
+    list_allocations,
+    sum_by_cell,
 )
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -49,7 +49,7 @@ class Board:
         self.situation = situation
         self.budget = situation.budget
         self.moves: list[Move] = []
-        self.rules = states_by_member(situation.rules, situation.ruled_trees)
+        self.rules = make_rule_states(situation.rules, situation.ruled_trees)
         self._open_trees: Mask = ~situation.emptied
         self._scratch = ScratchForest(situation.forest)
         self._pool = QueryPool(self._scratch, situation.budget)
@@ -76,7 +76,7 @@ class Board:
             frozenset[int]().union(*occupied.values())
         )
 
-    def misplaced(self) -> set[str]:
+    def find_misplaced(self) -> set[str]:
         """Return the consumers, holds included, in places that the goal forbids."""
         misplaced = set(self.situation.misplaced)
         for move in self.moves:
@@ -90,7 +90,7 @@ class Board:
 
     def move(self, mover: Mover, alternative: int, candidate: Candidate) -> None:
         """Make a move, which must be legal now."""
-        units, returned = self.situation.change(mover, candidate.allocations)
+        units, returned = self.situation.compute_change(mover, candidate.allocations)
         self.moves.append(Move(mover, alternative, candidate, returned))
         for rule in self.rules.get(mover.consumer.uuid, ()):
             rule.add(mover.trees, -1)
@@ -101,7 +101,7 @@ class Board:
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
         """Take units by cell; the sign -1 releases them."""
         if cells:
-            self._scratch.take(allocations_of({cell: sign * n for cell, n in cells.items()}))
+            self._scratch.take(list_allocations({cell: sign * n for cell, n in cells.items()}))
 
     # -- places ----------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Board:
         No move on the board may have moved it. False for `by_rules` ignores the rules.
         """
         allowed = self._open_trees if allowed is None else allowed & self._open_trees
-        rules = self.rules_for(mover) if by_rules else ()
+        rules = self.get_rules(mover) if by_rules else ()
         accepts = partial(self.situation.may_take, mover)
         released = {} if self.situation.call.both_at_once else mover.allocations
         self.take(released, -1)
@@ -122,10 +122,10 @@ class Board:
         finally:
             self.take(released)
 
-    def rules_for(self, mover: Mover) -> list[RuleState]:
+    def get_rules(self, mover: Mover) -> list[RuleState]:
         """Return the states of a mover's rules for its move."""
         rules = self.rules.get(mover.consumer.uuid, ())
-        return [rule.without(mover.trees) for rule in rules]
+        return [rule.copy_without(mover.trees) for rule in rules]
 
 
 def find_reasons(
@@ -210,8 +210,8 @@ def _sort_moves(
     needed_units: Counter[Cell] = Counter()
     for places in arriving.values():
         for place in places:
-            needed_units.update(board.situation.used_by(place.candidate.allocations))
-    lacking = {cell: n - free_of(board.forest, cell) for cell, n in needed_units.items()}
+            needed_units.update(board.situation.sum_used(place.candidate.allocations))
+    lacking = {cell: n - get_free_units(board.forest, cell) for cell, n in needed_units.items()}
     needed = +Counter(lacking)
     options = [
         (kind, mover, place)
@@ -237,19 +237,19 @@ def _find_target(
         trees = no_trees(board.forest)
         trees[list(candidate.trees)] = True
         target = board.find(mover, trees)
-        is_move = target is not None and cells_of(target[1].allocations) != mover.allocations
+        is_move = target is not None and sum_by_cell(target[1].allocations) != mover.allocations
         return target if is_move else None
     released = (
         {}
         if board.situation.call.both_at_once
-        else board.situation.used_by(allocations_of(mover.allocations))
+        else board.situation.sum_used(list_allocations(mover.allocations))
     )
     if any(
-        free_of(board.forest, cell) + released.get(cell, 0) < n
-        for cell, n in board.situation.used_by(candidate.allocations).items()
+        get_free_units(board.forest, cell) + released.get(cell, 0) < n
+        for cell, n in board.situation.sum_used(candidate.allocations).items()
     ):
         return None
-    is_permitted = all(rule.permits(candidate.trees, {}) for rule in board.rules_for(mover))
+    is_permitted = all(rule.permits(candidate.trees, {}) for rule in board.get_rules(mover))
     return (place.alternative, candidate) if is_permitted else None
 
 
@@ -259,7 +259,7 @@ def _drop_stays(
     """Return the movers and places without the movers that already have one of the places."""
     leaving, arriving = list(movers), list(places)
     for place in places:
-        cells = cells_of(place.candidate.allocations)
+        cells = sum_by_cell(place.candidate.allocations)
         staying = next((mover for mover in leaving if mover.allocations == cells), None)
         if staying is not None:
             leaving.remove(staying)

@@ -19,9 +19,9 @@ from treeclaim.forest.planning.moves.movers import (
     Mover,
     MoveSituation,
     Returns,
-    allocations_of,
-    cells_of,
-    free_of,
+    get_free_units,
+    list_allocations,
+    sum_by_cell,
 )
 from treeclaim.forest.planning.moves.places import PlaceLister
 from treeclaim.forest.table.columns import GREATEST, Mask
@@ -165,12 +165,14 @@ class MoveModel:
         """Yield the places of a kind, with the units that one consumer uses there."""
         for alternative, request in enumerate(kind.alternatives):
             for candidate in self._places.list_places(request, self._trees):
-                is_current = kind.single and cells_of(candidate.allocations) == mover.allocations
+                is_current = (
+                    kind.single and sum_by_cell(candidate.allocations) == mover.allocations
+                )
                 if is_current or not self._situation.may_take(mover, candidate):
                     continue
-                units, returned = self._situation.change(mover, candidate.allocations)
+                units, returned = self._situation.compute_change(mover, candidate.allocations)
                 uses = Counter(mover.relief)
-                uses.update(self._situation.used_by(allocations_of(units)))
+                uses.update(self._situation.sum_used(list_allocations(units)))
                 yield CandidatePlace(alternative, candidate, returned), uses
 
     def _check_size(self) -> None:
@@ -193,7 +195,7 @@ class MoveModel:
         factors, free = Counter(factors), 0
         for cell in cells:
             factors.update(self._uses.get(cell, {}))
-            free += max(free_of(self._situation.forest, cell), 0)
+            free += max(get_free_units(self._situation.forest, cell), 0)
         self._program.add_row(factors, at_most=free)
 
     def _add_rules(self) -> None:
@@ -201,15 +203,15 @@ class MoveModel:
         for rule, domains in self._situation.rules:
             before: Counter[int] = Counter()
             for uuid in rule.consumers & trees.keys():
-                before.update(domains.containing(trees[uuid]))
+                before.update(domains.find_containing(trees[uuid]))
             change: defaultdict[int, Counter[int]] = defaultdict(Counter)
             for column, (kind, _) in self._groups.items():
                 if kind.single and kind.single.consumer.uuid in rule.consumers:
-                    for domain in domains.containing(kind.single.trees):
+                    for domain in domains.find_containing(kind.single.trees):
                         change[domain][column] -= 1
             for column, (kind, place) in self._arrivals.items():
                 if kind.single and kind.single.consumer.uuid in rule.consumers:
-                    entered = domains.containing(place.candidate.trees)
+                    entered = domains.find_containing(place.candidate.trees)
                     self._program.add_row({column: 1}, at_most=min(len(entered), 1))
                     for domain in entered:
                         change[domain][column] += 1
@@ -265,7 +267,7 @@ class MoveModel:
         for candidate in self._places.list_places(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             consumers[column] = 1
-            for cell, n in self._situation.used_by(candidate.allocations).items():
+            for cell, n in self._situation.sum_used(candidate.allocations).items():
                 self._uses[cell][column] += n
             self._check_size()
         self._program.add_row(consumers, at_least=goal.amount)
@@ -277,8 +279,8 @@ class MoveModel:
         for request, weight in goal.requests:
             counts = RequestCounts(self._situation.forest, request, self._situation.budget)
             counter = TreeCounter(self._situation.forest, [counts])
-            most = counter.in_trees(self._places.forest)[:, 0]
-            now = counter.in_trees(self._situation.forest)[:, 0]
+            most = counter.count_in_trees(self._places.forest)[:, 0]
+            now = counter.count_in_trees(self._situation.forest)[:, 0]
             self._constant_fits += weight * int(now.sum() - now[trees].sum())
             for tree in trees:
                 if most[tree]:
@@ -315,7 +317,7 @@ class MoveModel:
     def _add_count(self, counts: RequestCounts, tree: int, count: int) -> None:
         """Limit a column to the count of a request in a tree; the tests of the contract are rows."""
         for name, amount in counts.amounts.items():
-            serving = counts.serving_class(name).of_tree(tree).tolist()
+            serving = counts.find_serving(name).list_in_tree(tree).tolist()
             self._add_use({count: amount}, [(row, name) for row in serving])
         for part in counts.parts:
             if not part.is_divided:
@@ -324,7 +326,7 @@ class MoveModel:
     def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
         """Limit a column by the contract's second test of a part."""
         served = {count: part.copies}
-        for row in part.serving.of_tree(tree).tolist():
+        for row in part.serving.list_in_tree(tree).tolist():
             most = self._program.upper[count] * part.copies
             fits = self._program.add_column(min(most, GREATEST))
             served[fits] = -1
@@ -359,13 +361,13 @@ class MoveModel:
             solution.values, solution.bound, is_optimal=are_optimal and solution.is_optimal
         )
 
-    def expected_fits(self, solution: Solution) -> int:
+    def compute_fits(self, solution: Solution) -> int:
         """Return the `fits` of the goals `fit` and `keep` after the moves of a solution; 0 for other goals."""
         values = solution.values or ()
         fits = sum(factor * values[column] for column, factor in self._fits.items())
         return self._constant_fits + fits
 
-    def assignment(self, solution: Solution) -> Assignment:
+    def read_assignment(self, solution: Solution) -> Assignment:
         """Return the assignment of a solution."""
         values = solution.values or ()
         assignment: Assignment = defaultdict(lambda: ([], []))

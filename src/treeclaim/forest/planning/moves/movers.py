@@ -12,12 +12,12 @@ from treeclaim.forest.domains.consumed import Allocation, include_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave, sharing_rows
 from treeclaim.forest.placing.candidate import (
     Candidate,
-    allocations_at,
+    find_rows,
+    find_trees,
+    make_allocations,
     no_trees,
-    rows_of,
-    trees_of,
 )
-from treeclaim.forest.placing.rules import rules_in_force
+from treeclaim.forest.placing.rules import prepare_rules
 from treeclaim.forest.planning.consumers import PlannedConsumer, make_need_key
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -96,10 +96,10 @@ class MoveSituation:
         self._rows_to_leave = cache(partial(rows_to_leave, forest))
         tree = forest.order.tree.tolist()
         self.occupied = {
-            uuid: frozenset(tree[at] for at in rows_of(self.forest, consumer.allocations))
+            uuid: frozenset(tree[at] for at in find_rows(self.forest, consumer.allocations))
             for uuid, consumer in self._consumers.items()
         }
-        self.rules = rules_in_force(forest, call.rules, budget)
+        self.rules = prepare_rules(forest, call.rules, budget)
 
     # -- consumers -------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ class MoveSituation:
         return frozenset(
             uuid
             for uuid, consumer in self._consumers.items()
-            if self.cleared[rows_of(self.forest, consumer.allocations)].any()
+            if self.cleared[find_rows(self.forest, consumer.allocations)].any()
             and self._must_leave(consumer)
         )
 
@@ -121,7 +121,7 @@ class MoveSituation:
             or not tolerated
         ):
             return True
-        rows = rows_of(self.forest, consumer.allocations)
+        rows = find_rows(self.forest, consumer.allocations)
         return bool(self._rows_to_leave(tolerated)[rows].any())
 
     @cached_property
@@ -143,12 +143,12 @@ class MoveSituation:
 
     def _make_mover(self, consumer: PlannedConsumer) -> Mover:
         self.budget.check()
-        allocations = cells_of(allocations_at(self.forest, consumer.allocations))
-        rows = rows_of(self.forest, consumer.allocations)
+        allocations = sum_by_cell(make_allocations(self.forest, consumer.allocations))
+        rows = find_rows(self.forest, consumer.allocations)
         drawn = {
             (hold, cell): units
             for hold, amounts in consumer.drawn.items()
-            for cell, units in cells_of(allocations_at(self.forest, amounts)).items()
+            for cell, units in sum_by_cell(make_allocations(self.forest, amounts)).items()
         }
         released = Counter(allocations)
         for (_, cell), units in drawn.items():
@@ -158,10 +158,10 @@ class MoveSituation:
         return Mover(
             consumer=consumer,
             allocations=allocations,
-            relief=self.used_by(allocations_of(released)),
+            relief=self.sum_used(list_allocations(released)),
             drawn=drawn,
             occupied=self.occupied[consumer.uuid],
-            trees=trees_of(self.forest, rows),
+            trees=find_trees(self.forest, rows),
             alternatives=() if stuck else consumer.requests,
             stuck=stuck,
             pools=None if any(self.cleared[row] for row in pools) else pools,
@@ -188,7 +188,7 @@ class MoveSituation:
             return cleared
         trees = no_trees(self.forest)
         if isinstance(goal, EvacuationGoal):
-            rows = rows_of(self.forest, goal.providers)
+            rows = find_rows(self.forest, goal.providers)
             if goal.aggregate is not None:
                 members = self.forest.rows_in_aggregate(goal.aggregate)
                 rows += members[order.root[members] == members].tolist()
@@ -232,7 +232,7 @@ class MoveSituation:
 
     # -- amounts ---------------------------------------------------------------------------------
 
-    def change(
+    def compute_change(
         self, mover: Mover, allocations: Iterable[Allocation]
     ) -> tuple[Mapping[Cell, int], Returns]:
         """Return the effect of a move: units by cell, negative where they become free, and the returns to holds.
@@ -240,7 +240,7 @@ class MoveSituation:
         With `both_at_once` all drawn units return, otherwise the units that exceed the new allocation in the same
         cell (contract page 100, section 2).
         """
-        new_units = cells_of(allocations)
+        new_units = sum_by_cell(allocations)
         units = Counter(new_units)
         units.subtract(mover.allocations)
         returned = set()
@@ -253,18 +253,18 @@ class MoveSituation:
                 returned.add((hold, cell[0]))
         return {cell: n for cell, n in units.items() if n}, frozenset(returned)
 
-    def used_by(self, allocations: Iterable[Allocation]) -> dict[Cell, int]:
+    def sum_used(self, allocations: Iterable[Allocation]) -> dict[Cell, int]:
         """Return the allocated units by cell, with the units that they consume (contract page 102, section 2)."""
-        return cells_of(include_consumed(self.forest, allocations))
+        return sum_by_cell(include_consumed(self.forest, allocations))
 
 
-def free_of(forest: Forest, cell: Cell) -> int:
+def get_free_units(forest: Forest, cell: Cell) -> int:
     """Return the free units of a cell, negative if it is over-committed."""
     columns = forest.class_inventories(cell[1])
     return int(columns.free.values[columns.index_of(cell[0])])
 
 
-def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:
+def sum_by_cell(allocations: Iterable[Allocation]) -> dict[Cell, int]:
     """Return allocations as units by cell."""
     cells: dict[Cell, int] = {}
     for row, name, units in allocations:
@@ -272,6 +272,6 @@ def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:
     return cells
 
 
-def allocations_of(cells: Mapping[Cell, int]) -> list[Allocation]:
+def list_allocations(cells: Mapping[Cell, int]) -> list[Allocation]:
     """Return units by cell as allocations."""
     return [(row, name, units) for (row, name), units in cells.items()]

@@ -16,9 +16,9 @@ from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.planning.moves.movers import (
     Cell,
     MoveSituation,
-    allocations_of,
-    cells_of,
-    free_of,
+    get_free_units,
+    list_allocations,
+    sum_by_cell,
 )
 from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
 from treeclaim.forest.solve.stage import all_anchors
@@ -54,7 +54,7 @@ class PlaceLister:
             released.update(mover.allocations)
             for cell, units in mover.relief.items():
                 reliefs[cell].append(units)
-        scratch.give_back(allocations_of(released))
+        scratch.give_back(list_allocations(released))
         self.forest: Forest = scratch.forest
         self.is_complete = True
         self._pool = QueryPool(scratch, situation.budget)
@@ -79,7 +79,7 @@ class PlaceLister:
             if number == MOST_PLACES:
                 self.is_complete = False
                 break
-            key = frozenset(cells_of(candidate.allocations).items())
+            key = frozenset(sum_by_cell(candidate.allocations).items())
             if key in places or not (trees is None or trees[list(candidate.trees)].all()):
                 continue
             count[candidate.trees] += 1
@@ -96,11 +96,11 @@ class PlaceLister:
 
     def _draw(self, request: CandidateRequest, trees: Mask | None) -> Iterator[Candidate]:
         """Yield the open candidates: of an independent tree at most one more than the limit of a list."""
-        query = self._pool.query(request)
-        drawn = _of_trees(query, trees) if query.are_apart else query.candidates()
+        query = self._pool.get_query(request)
+        drawn = _of_trees(query, trees) if query.are_apart else query.draw_candidates()
         if request.can_split:
             now = ScratchForest(self._situation.forest)
-            drawn = chain(Query(now, request, self._situation.budget).candidates(), drawn)
+            drawn = chain(Query(now, request, self._situation.budget).draw_candidates(), drawn)
         for candidate in drawn:
             if self._is_open(candidate):
                 yield candidate
@@ -110,12 +110,12 @@ class PlaceLister:
 
     def _find_first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
         """Return the first place of each tree, up to `MOST_PLACES`, without closed places."""
-        drawn = islice(_first_of_trees(self._pool.query(request)), MOST_PLACES)
+        drawn = islice(_first_of_trees(self._pool.get_query(request)), MOST_PLACES)
         return list(filter(self._is_open, drawn))
 
     # -- promising trees -------------------------------------------------------------------------
 
-    def promising_trees(self, count: int, excluded: Mask | None = None) -> Mask:
+    def find_promising_trees(self, count: int, excluded: Mask | None = None) -> Mask:
         """Return about `count` trees in which few moves make room, and about as many for the moved consumers."""
         situation, goal = self._situation, self._situation.call.goal
         trees = no_trees(situation.forest)
@@ -178,15 +178,15 @@ class PlaceLister:
         return fewest
 
     def _missing_units(self, candidate: Candidate) -> Counter[Cell]:
-        forest, used_units = self._situation.forest, self._situation.used_by(candidate.allocations)
-        return +Counter({cell: n - free_of(forest, cell) for cell, n in used_units.items()})
+        forest, used = self._situation.forest, self._situation.sum_used(candidate.allocations)
+        return +Counter({cell: n - get_free_units(forest, cell) for cell, n in used.items()})
 
 
 def _first_of_trees(query: Query) -> Iterator[Candidate]:
     """Yield the first candidate of each tree."""
     if not query.are_apart:
         first: dict[tuple[int, ...], Candidate] = {}
-        for candidate in islice(query.candidates(), MOST_PLACES):
+        for candidate in islice(query.draw_candidates(), MOST_PLACES):
             query.budget.check()
             first.setdefault(candidate.trees, candidate)
         yield from first.values()

@@ -20,7 +20,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
-from treeclaim.forest.placing.candidate import no_trees, roots_of
+from treeclaim.forest.placing.candidate import find_roots, no_trees
 from treeclaim.forest.placing.capacity import count_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board, Move, find_reasons, make_moves
@@ -186,7 +186,7 @@ class _Planner:
             is_large = first_count < len(self._forest.order.roots)
             sizes = [*([first_count] if is_large else []), None, max(last_count, amount)]
         for count in sizes:
-            trees = None if count is None else places.promising_trees(count)
+            trees = None if count is None else places.find_promising_trees(count)
             with suppress(ModelTooLargeError):
                 self._solve_model(places, trees)
                 self._reset()
@@ -201,7 +201,7 @@ class _Planner:
         count = -1
         while count < len(self._board.moves) < self._most_moves:
             count = len(self._board.moves)
-            trees = places.promising_trees(TREES_OF_A_PART, used)
+            trees = places.find_promising_trees(TREES_OF_A_PART, used)
             used |= trees
             with suppress(ModelTooLargeError):
                 self._solve_model(places, trees)
@@ -219,9 +219,9 @@ class _Planner:
                 self._record_proof(model, solution)
             if solution.values is None:
                 return
-            if make_moves(self._board, model.assignment(solution)):
+            if make_moves(self._board, model.read_assignment(solution)):
                 state = self._record_moves()
-                expected = min(model.expected_fits(solution), GREATEST)
+                expected = min(model.compute_fits(solution), GREATEST)
                 is_as_good = not state.is_counted or state.fits >= expected
                 self._is_best &= is_as_good and is_proof
                 if is_as_good:
@@ -265,7 +265,7 @@ class _Planner:
         gain: tuple[int, ...] = ()
         match goal:
             case EvacuationGoal():
-                misplaced = missing = len(board.misplaced())
+                misplaced = missing = len(board.find_misplaced())
             case CapacityGoal():
                 counted = count_now(board.forest, goal.request, self._budget, self._end)
                 fits, is_counted = counted.fits, counted.is_complete
@@ -273,7 +273,7 @@ class _Planner:
                 if not is_counted:
                     self._is_complete = self._is_best = False
             case MixGoal():
-                sums = self._mix_counter.in_trees(board.forest).sum(axis=0)
+                sums = self._mix_counter.count_in_trees(board.forest).sum(axis=0)
                 fits = sum(map(mul, (weight for _, weight in goal.requests), sums.tolist()))
                 gain = (empty_trees * goal.empty_trees, fits)
         document = {
@@ -292,7 +292,7 @@ class _Planner:
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
         misplaced = (
-            sorted(self._board.misplaced()) if isinstance(self._goal, EvacuationGoal) else []
+            sorted(self._board.find_misplaced()) if isinstance(self._goal, EvacuationGoal) else []
         )
         stuck, are_all_found = find_reasons(self._board, misplaced, self._end)
         self._is_complete &= are_all_found
@@ -338,4 +338,4 @@ def _move_document(forest: Forest, move: Move) -> dict[str, Any]:
 
 
 def _roots(forest: Forest, trees: Sequence[int]) -> list[dict[str, str]]:
-    return [{"uuid": uuid, "name": name} for uuid, name in roots_of(forest, trees)]
+    return [{"uuid": uuid, "name": name} for uuid, name in find_roots(forest, trees)]
