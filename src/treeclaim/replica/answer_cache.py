@@ -110,8 +110,10 @@ class SlowQuestions:
             return
         now = time.monotonic()
         with self._lock:
-            earlier, until = self._slow.pop(key, (0, now))
-            self._slow[key] = (times + earlier if until > now else times, now + _SLOW_SECONDS)
+            earlier_times, expiry = self._slow.pop(key, (0, now))
+            if expiry > now:
+                times += earlier_times
+            self._slow[key] = (times, now + _SLOW_SECONDS)
             if len(self._slow) > _MOST_SLOW:
                 del self._slow[next(iter(self._slow))]
 
@@ -127,5 +129,5 @@ class SlowQuestions:
 
     def has(self, key: bytes | None) -> bool:
         """Return whether a question is slow."""
-        times, until = self._slow.get(key, (0, 0.0)) if key is not None else (0, 0.0)
-        return times >= _OFTEN and until > time.monotonic()
+        times, expiry = self._slow.get(key, (0, 0.0)) if key is not None else (0, 0.0)
+        return times >= _OFTEN and expiry > time.monotonic()

@@ -35,7 +35,7 @@ from treeclaim.model.extension.placing import Placement, PlacingRequest, make_cl
 from treeclaim.model.timing import SEARCH, WAIT, Stages
 from treeclaim.replica.answer_cache import SlowQuestions
 from treeclaim.replica.question import DEFAULT_MEMORY
-from treeclaim.replica.questions import are_hard
+from treeclaim.replica.questions import is_any_hard
 from treeclaim.replica.replica import Replica
 from treeclaim.replica.turn import PATIENCE
 from treeclaim.store import Store
@@ -100,7 +100,7 @@ class Batches:
         """
         waiting_call = _WaitingCall(request)
         is_held = bool(request.from_holds) or request.hold is not None
-        if is_held or are_hard(request.alternatives) or self._slow.has(waiting_call.key):
+        if is_held or is_any_hard(request.alternatives) or self._slow.has(waiting_call.key):
             return None
         try:
             self._groups.submit(waiting_call, float("inf"))

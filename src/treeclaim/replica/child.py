@@ -68,15 +68,15 @@ EXTRA_BYTES = 32_000_000
 """Bytes that a child may use beyond the memory limit of its search: the text of the answer, and pages shared with the
 worker that it copies on write."""
 
-_MILD, _LOWEST = 5, 19
+_FIRST_NICENESS, _LATER_NICENESS = 5, 19
 """Niceness of a child at first, and after `MILD_SECONDS`. The parent, which answers short questions, has priority.
 At the lowest priority, a child would starve beside processes that never pause. A plan keeps the first value, because
 one plan runs at a time."""
 
 MILD_SECONDS = 1.0
-"""Seconds of CPU time of a child at the milder priority."""
+"""Seconds of CPU time of a child at its first niceness."""
 
-_FIRST_TO_GO = b"1000"
+_OOM_SCORE = b"1000"
 """The oom_score_adj that makes the kernel kill the child first if memory runs out."""
 
 _KEPT_SIGNALS = (signal.SIGKILL, signal.SIGSTOP)
@@ -135,7 +135,7 @@ def run_child(question: Question, forest: Forest, arrival: Arrival, ends: ChildE
         # A signal may arrive at any time, so handlers go before the descriptors that they use.
         _ignore_signals()
         _close_all_but(set(ends))
-        _lower_priority(for_good=not question.is_plan)
+        _lower_priority(again_later=not question.is_plan)
         _answer_within_memory(question, forest, arrival, ends)
         code = 0
     finally:
@@ -150,13 +150,13 @@ def _end_with_parent(lifeline_end: int) -> None:
     fcntl.fcntl(lifeline_end, fcntl.F_SETFL, flags | os.O_ASYNC)
 
 
-def _close_all_but(kept: set[int]) -> None:
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in {0, 1, 2} - kept:
-        os.dup2(nothing, standard)
+def _close_all_but(open_descriptors: set[int]) -> None:
+    devnull = os.open(os.devnull, os.O_RDWR)
+    for standard in {0, 1, 2} - open_descriptors:
+        os.dup2(devnull, standard)
     for entry in list(Path("/proc/self/fd").iterdir()):
         descriptor = int(entry.name)
-        if descriptor > 2 and descriptor not in kept:  # noqa: PLR2004 - standard descriptors
+        if descriptor > 2 and descriptor not in open_descriptors:  # noqa: PLR2004 - standard descriptors
             # The descriptor of the directory listing is already closed.
             with suppress(OSError):
                 os.close(descriptor)
@@ -169,23 +169,24 @@ def _ignore_signals() -> None:
             signal.signal(number, signal.SIG_IGN if number in _IGNORED_SIGNALS else signal.SIG_DFL)
 
 
-def _lower_priority(*, for_good: bool) -> None:
-    os.nice(_MILD)
-    if for_good:
+def _lower_priority(*, again_later: bool) -> None:
+    os.nice(_FIRST_NICENESS)
+    if again_later:
         # A signal interrupts even a long step of the search.
-        signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
+        signal.signal(signal.SIGPROF, lambda *_: os.nice(_LATER_NICENESS - _FIRST_NICENESS))
         signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
     with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
+        Path("/proc/self/oom_score_adj").write_bytes(_OOM_SCORE)
 
 
 def _answer_within_memory(
     question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds
 ) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    needed_bytes = _data_bytes() + arrival.memory + EXTRA_BYTES
-    limit = needed_bytes if most == resource.RLIM_INFINITY else min(needed_bytes, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _data_bytes() + arrival.memory + EXTRA_BYTES
+    if hard_limit != resource.RLIM_INFINITY:
+        limit = min(limit, hard_limit)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard_limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     error: Exception
     try:
@@ -194,7 +195,7 @@ def _answer_within_memory(
         # The parent has closed the pipe.
         raise
     except MemoryError:
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        resource.setrlimit(resource.RLIMIT_DATA, (hard_limit, hard_limit))
         error = SearchTooLargeError(arrival.memory // 1_000_000)
     except TreeclaimError as refusal:
         error = refusal

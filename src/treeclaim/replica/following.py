@@ -146,7 +146,7 @@ class Follower:
         if changes.complete:
             _freeze(self.forest, is_first=is_first)
         if self._is_worker:
-            _count(changes, len(self.forest), perf_counter() - begin)
+            _record_metrics(changes, len(self.forest), perf_counter() - begin)
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def _freeze(forest: Forest, *, is_first: bool) -> None:
     allocator.trim_heap()
 
 
-def _count(changes: Changes, providers: int, seconds: float) -> None:
+def _record_metrics(changes: Changes, providers: int, seconds: float) -> None:
     if changes.complete:
         metrics.FOREST_LOAD_SECONDS.observe(seconds)
     else:

@@ -78,7 +78,7 @@ def plan_question(
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         forest.held = next(parts)
-        present_consumers, kept = read_consumers(forest, parts, budget)
+        present_consumers, stored_requests = read_consumers(forest, parts, budget)
         placed = apply_assumptions(forest, present_consumers, assumptions, budget)
         require_names(forest, queries, budget)
 
@@ -86,7 +86,7 @@ def plan_question(
             budget.check()
             return parse(text)
 
-        consumers = attach_requests(present_consumers, kept, requests, forest, read)
+        consumers = attach_requests(present_consumers, stored_requests, requests, forest, read)
         plan = planner(forest, consumers, budget)
         if assumptions:
             plan = {"given": {"placed": placed}} | plan

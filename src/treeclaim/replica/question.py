@@ -17,6 +17,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
+from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest
 from treeclaim.model.timing import has_passed
 from treeclaim.store.database.transactions import ReadTransaction
@@ -43,7 +44,9 @@ class HoldsQuery:
     everywhere: bool = False
 
     @classmethod
-    def of(cls, requests: Iterable[CandidateRequest], *, everywhere: bool = False) -> "HoldsQuery":
+    def of(
+        cls, requests: Iterable[CandidateRequest | PlacingRequest], *, everywhere: bool = False
+    ) -> "HoldsQuery":
         """Return the query for the holds that the requests name."""
         named = frozenset[str]().union(*(request.from_holds for request in requests))
         return cls(named, everywhere)

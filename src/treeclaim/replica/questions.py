@@ -27,14 +27,14 @@ from treeclaim.model.query.value_parsers import QueryError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 
-_FEW_GROUPS = 32
+_MOST_GROUPS = 32
 """Most request groups of a search in the turn. Flavors with devices have a dozen. With very many groups, a step of
 the search may be long, and the search checks the clock only between steps."""
 
-_FEW_LISTS = 32
+_MOST_LISTS = 32
 """Most lists of `same_subtree` and comparisons of a search in the turn; 500 lists need ten milliseconds."""
 
-_FEW_PARTS = 512
+_MOST_CONDITIONS = 512
 """Most classes, conditions on traits and aggregates, and expressions in all groups of a search in the turn."""
 
 _DIGEST_BYTES = 16
@@ -45,20 +45,20 @@ _FORM = BodyForm()
 
 def make_question_key(kind: str, version: Version, *parts: str) -> bytes:
     """Return a digest of a question: its kind, its version and all texts on which the answer depends."""
-    at = f"{version.minor} {version.is_extended}"
-    text = "\0".join((kind, at, *parts)).encode("utf-8", "surrogateescape")
+    version_text = f"{version.minor} {version.is_extended}"
+    text = "\0".join((kind, version_text, *parts)).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
-def are_hard(requests: Iterable[CandidateRequest]) -> bool:
+def is_any_hard(requests: Iterable[CandidateRequest]) -> bool:
     """Return whether any of the searches is too hard for an attempt in the turn."""
     return any(map(_is_hard, requests))
 
 
 def _is_hard(request: CandidateRequest) -> bool:
-    if request.can_split or len(request.groups) > _FEW_GROUPS:
+    if request.can_split or len(request.groups) > _MOST_GROUPS:
         return True
-    parts = sum(
+    conditions = sum(
         [
             len(group.resources)
             + len(group.conditions.required)
@@ -68,7 +68,7 @@ def _is_hard(request: CandidateRequest) -> bool:
         ]
     )
     lists = len(request.same_subtree) + len(request.values)
-    return lists > _FEW_LISTS or parts > _FEW_PARTS
+    return lists > _MOST_LISTS or conditions > _MOST_CONDITIONS
 
 
 def require_names(
@@ -95,12 +95,13 @@ def candidate_question(
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         return _yield_pieces(search(forest, request, options, form, budget))
 
+    holds = HoldsQuery.of((request,))
     return Question(
         work,
         key,
-        HoldsQuery(frozenset(request.from_holds)),
+        holds,
         # Holds may change while the Forest does not.
-        is_repeatable=not options.randomize and not request.from_holds,
+        is_repeatable=not options.randomize and not holds,
         is_hard=_is_hard(request),
     )
 
@@ -123,9 +124,9 @@ def explain_question(
             raise ProviderNotFoundError(focus.tree)
         yield orjson.dumps(explain_request(forest, request, focus, budget))
 
-    held = HoldsQuery.of((request,), everywhere=shows_held)
+    holds = HoldsQuery.of((request,), everywhere=shows_held)
     # An explanation needs many searches.
-    return Question(work, key, held, is_repeatable=not held, is_hard=True)
+    return Question(work, key, holds, is_repeatable=not holds, is_hard=True)
 
 
 def alternatives_question(
@@ -140,13 +141,13 @@ def alternatives_question(
         require_names(forest, requests, budget)
         return _write_alternatives(forest, list(requests.values()), options, budget)
 
-    held = HoldsQuery.of(requests.values())
+    holds = HoldsQuery.of(requests.values())
     return Question(
         work,
         key,
-        held,
-        is_repeatable=not options.randomize and not held,
-        is_hard=are_hard(requests.values()),
+        holds,
+        is_repeatable=not options.randomize and not holds,
+        is_hard=is_any_hard(requests.values()),
     )
 
 
@@ -157,10 +158,10 @@ def _write_alternatives(
     for number, request in enumerate(requests):
         answer = search(forest, request, options, _FORM, budget)
         pieces = answer.pieces()
-        first, second = bytes(next(pieces)), bytes(next(pieces))
+        opening, candidates = bytes(next(pieces)), bytes(next(pieces))
         if answer.candidates:
-            yield b'{"alternative":%d,' % number + first[1:]
-            yield second
+            yield b'{"alternative":%d,' % number + opening[1:]
+            yield candidates
             yield from pieces
             yield answer.candidates
             return
@@ -176,9 +177,9 @@ def placing_question(placing: PlacingCall, holders: Mapping[str, Holder]) -> Que
     The answer is a serialized `PlacingOutcome`, which is not cached. An unknown name raises QueryError.
     """
     queries = {
-        f"requests[{number}].alternatives[{at}]": query
+        f"requests[{number}].alternatives[{index}]": query
         for number, request in enumerate(placing.requests)
-        for at, query in enumerate(request.alternatives)
+        for index, query in enumerate(request.alternatives)
     }
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
@@ -190,9 +191,8 @@ def placing_question(placing: PlacingCall, holders: Mapping[str, Holder]) -> Que
             explanation = explain_attempt(placer, attempt, budget)
         yield PlacingOutcome(attempt.placed, tuple(attempt.unplaced), explanation).serialize()
 
-    named = frozenset[str]().union(*(request.from_holds for request in placing.requests))
-    held = HoldsQuery(named, everywhere=placing.explain)
-    return Question(work, holds=held, is_hard=held.everywhere or are_hard(queries.values()))
+    holds = HoldsQuery.of(placing.requests, everywhere=placing.explain)
+    return Question(work, holds=holds, is_hard=placing.explain or is_any_hard(queries.values()))
 
 
 def capacity_question(
@@ -215,5 +215,5 @@ def capacity_question(
         yield orjson.dumps({"capacity": capacities})
 
     return Question(
-        work, holds=HoldsQuery.of(requests.values()), is_hard=are_hard(requests.values())
+        work, holds=HoldsQuery.of(requests.values()), is_hard=is_any_hard(requests.values())
     )

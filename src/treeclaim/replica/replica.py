@@ -47,7 +47,7 @@ _COMPACTION_PAUSE = 0.005
 """Seconds between two steps of compaction, each of about a millisecond: a million providers need five seconds."""
 
 _LOG = logging.getLogger(__name__)
-_TO_A_CHILD = "A question goes to a child: it %s"
+_CHILD_LOG = "A question goes to a child: it %s"
 _INVENTORY = "inventory"
 
 
@@ -70,7 +70,7 @@ class Replica:
         self.turn = Turn()
         self._children = ChildPool(slow_places)
         self.answers = AnswerCache()
-        self._is_settled = False
+        self._has_answered = False
         self.listing = ListingTexts()
         self._slow = SlowQuestions()
 
@@ -187,29 +187,29 @@ class Replica:
         """Return a cached answer, or a new one if its computation is short; else None."""
         if question.is_hard or self._slow.has(question.key):
             _LOG.debug(
-                _TO_A_CHILD, "is hard by its form" if question.is_hard else "was long before"
+                _CHILD_LOG, "is hard by its form" if question.is_hard else "was long before"
             )
             return None
-        with self._hold_turn(arrival, question.holds) as (forest, later):
+        with self._hold_turn(arrival, question.holds) as (forest, extended):
             version = self.follower.version
-            kept_answer = self.answers.find(version, question.key)
-            if kept_answer is not None:
-                return kept_answer
-            check = make_attempt_check(self.turn, later)
+            cached = self.answers.find(version, question.key)
+            if cached is not None:
+                return cached
+            check = make_attempt_check(self.turn, extended)
             budget = Budget(None, arrival.memory, interrupted=check)
             try:
                 answer = _attempt(question, forest, budget)
             except OutOfPatienceError as error:
-                _LOG.debug(_TO_A_CHILD, error)
+                _LOG.debug(_CHILD_LOG, error)
                 self._slow.note_once(question.key)
                 return None
             self._slow.forget(question.key)
             if question.is_repeatable:
                 self.answers.keep(version, question.key, answer)
-            if not self._is_settled:
+            if not self._has_answered:
                 # The first search builds columns with temporary memory: 45 MB for a million providers, in each
                 # worker that shares the Forest.
-                self._is_settled = True
+                self._has_answered = True
                 allocator.trim_heap()
             return answer
 
@@ -223,10 +223,11 @@ class Replica:
             nonlocal version
             if question.reads is not None:
                 return self._start_reading(question, arrival)
-            with self._hold_turn(arrival, question.holds) as (forest, later):
+            with self._hold_turn(arrival, question.holds) as (forest, extended):
                 version = self.follower.version
-                kept_answer = self.answers.find(version, question.key)
-                return _fork(question, forest, later) if kept_answer is None else kept_answer
+                return self.answers.find(version, question.key) or _fork(
+                    question, forest, extended
+                )
 
         outcome = self._children.answer(arrival, start, is_plan=question.is_plan)
         if isinstance(outcome, WholeAnswer) and question.is_repeatable and version is not None:
@@ -273,18 +274,18 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> WholeAnswer:
     stages = budget.stages
     try:
         answer = question.work(forest, iter(()), budget)
-        parts: list[bytes | memoryview] = []
+        pieces: list[Piece] = []
         size = candidates = 0
         stages.enter(WRITE)
         for piece in answer:
             if isinstance(piece, int):
                 candidates = piece
                 continue
-            parts.append(piece)
+            pieces.append(piece)
             size += len(piece)
             if size > WHOLE_ANSWER:
                 raise OutOfPatienceError("has a long answer")
-        return WholeAnswer.of(parts, candidates)
+        return WholeAnswer.of(pieces, candidates)
     finally:
         # Failed attempts count too, because they are the longest.
         metrics.observe_stages(metrics.SEARCH_SECONDS, stages)

@@ -136,7 +136,7 @@ class ChangeLog:
         """
         entries = (*self.entries[max(needed - self.first, 0) :], entry)
         first = self.end + 1 - len(entries)
-        changes = sum(len(kept.message.news.changes) for kept in entries)
+        changes = sum(len(entry.message.news.changes) for entry in entries)
         while len(entries) > 1 and (changes > _MOST_CHANGES or len(entries) > _MOST_ENTRIES):
             changes -= len(entries[0].message.news.changes)
             first, entries = first + 1, entries[1:]
