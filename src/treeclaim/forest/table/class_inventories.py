@@ -45,8 +45,6 @@ class UnitLimits:
     Most classes have the same limits everywhere, so a search can skip the comparison.
     """
 
-    __slots__ = ("_greatest_min", "_least_max", "_step")
-
     def __init__(self) -> None:
         self._greatest_min = 1
         self._least_max = MAXIMUM_INTEGER
@@ -77,24 +75,6 @@ class ClassInventories:
     The column `used` includes the units that other inventories consume, which are also in `consumed`.
     The number in `pattern` identifies the consumption of the inventory itself (`consumption.py`).
     """
-
-    __slots__ = (
-        "_limits",
-        "allocation_ratio",
-        "consumed",
-        "free",
-        "max_unit",
-        "min_unit",
-        "modified_at",
-        "overwrite_count",
-        "pattern",
-        "recent_writes",
-        "reserved",
-        "row",
-        "step_size",
-        "total",
-        "used",
-    )
 
     def __init__(self) -> None:
         self.row = Column(np.int64)
@@ -129,14 +109,7 @@ class ClassInventories:
 
     def inventory(self, index: int) -> Inventory:
         """Return the amounts of an inventory."""
-        return Inventory(
-            total=int(self.total.values[index]),
-            reserved=int(self.reserved.values[index]),
-            min_unit=int(self.min_unit.values[index]),
-            max_unit=int(self.max_unit.values[index]),
-            step_size=int(self.step_size.values[index]),
-            allocation_ratio=float(self.allocation_ratio.values[index]),
-        )
+        return Inventory(**{name: getattr(self, name).values.item(index) for name in AMOUNTS})
 
     def whole_capacity(self, index: int) -> int:
         """Return the capacity of an inventory truncated toward zero, as clients see it."""
