@@ -14,7 +14,7 @@ import orjson
 
 from treeclaim.forest.listing.totals import InventoryAmounts, Totals, sum_by_aggregate
 from treeclaim.forest.placing.capacity import CapacityLimits
-from treeclaim.forest.table.held import Held, include_consumption
+from treeclaim.forest.table.held import HeldUnits, include_consumption
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
@@ -126,7 +126,7 @@ class Meter:
         )
         self._version = self._follower.version
 
-    def _read_held(self, transaction: ReadTransaction) -> Held:
+    def _read_held(self, transaction: ReadTransaction) -> HeldUnits:
         """Update the Forest to a snapshot, and return the held amounts in it."""
         self._follower.catch_up_within(transaction)
         return load_held_sums(transaction)

@@ -238,19 +238,19 @@ class CandidateBody(NamedTuple):
     mappings: dict[str, list[str]]
 
 
-Served = tuple[str, int]
+ServedGroup = tuple[str, int]
 """Suffix of a group, and the row of a provider that serves it."""
 
 
 def list_allocations(
     plan: Plan, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
-) -> tuple[list[Allocation], list[Served]]:
+) -> tuple[list[Allocation], list[ServedGroup]]:
     """Return the allocations of a candidate, and the groups that its providers serve.
 
     `chosen` holds rows by slot; `parts` the class, row and units of each part of divided amounts.
     """
     allocations: list[Allocation] = []
-    served: list[Served] = []
+    served: list[ServedGroup] = []
     for slot, row in zip(plan.slots, chosen, strict=True):
         served.append((slot.suffix, row))
         allocations += [(row, name, units) for name, units in slot.resources.items()]
@@ -261,7 +261,9 @@ def list_allocations(
 
 
 def candidate_body(
-    allocations: Iterable[Allocation], served: Collection[Served], uuid_of: Callable[[int], str]
+    allocations: Iterable[Allocation],
+    served: Collection[ServedGroup],
+    uuid_of: Callable[[int], str],
 ) -> CandidateBody:
     """Return a candidate as clients see it."""
     uuids = {row: uuid_of(row) for _, row in served}

@@ -31,7 +31,7 @@ Allocation = tuple[int, str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Uses:
+class OptionUses:
     """The use of shared inventories by each option of a slot.
 
     Attributes:
@@ -44,9 +44,9 @@ class Uses:
     amounts: Integers
     free: Integers
 
-    def of_options(self, options: Mask) -> "Uses":
+    def of_options(self, options: Mask) -> "OptionUses":
         """Return the uses of some options."""
-        return Uses(self.codes[options], self.amounts[options], self.free[options])
+        return OptionUses(self.codes[options], self.amounts[options], self.free[options])
 
 
 def has_consumption(forest: Forest) -> bool:
@@ -159,7 +159,9 @@ def have_room_for_consumed(
     return fits
 
 
-def find_uses(forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers) -> Uses:
+def find_uses(
+    forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers
+) -> OptionUses:
     """Return the uses of shared inventories by the options of a slot.
 
     `numbers` are those of the pairs that are options, ascending, int64.
@@ -169,7 +171,7 @@ def find_uses(forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers:
         for name, amount in amounts.items()
         for part in _find_uses_of_class(forest, pairs, name, min(amount, _GREATEST), numbers)
     ]
-    uses = Uses(
+    uses = OptionUses(
         *(
             np.concatenate([getattr(part, name) for part in parts], axis=1)
             for name in ("codes", "amounts", "free")
@@ -182,7 +184,7 @@ def find_uses(forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers:
 
 def _find_uses_of_class(
     forest: Forest, pairs: Pairs, name: str, amount: int, numbers: Integers
-) -> Iterator[Uses]:
+) -> Iterator[OptionUses]:
     """Yield the uses of the options' inventories of a consumed class, and of the inventories these consume."""
     columns, count = forest.class_inventories(name), forest.row_count
     indices = pairs.indices[name]
@@ -191,18 +193,20 @@ def _find_uses_of_class(
     if class_id in forest.holdings.patterns.consumed:
         codes = class_id * count + pairs.provider[numbers]
         free = columns.free.values[indices]
-        yield Uses(codes[:, None], np.full_like(codes, amount)[:, None], free[:, None])
-    each = list(_iterate_uses(forest, columns, indices))
-    shape = len(numbers), 1 + max((place for _, place, _, _, _ in each), default=-1)
-    uses = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-    for which, place, use, consumed_rows, free in each:
+        yield OptionUses(codes[:, None], np.full_like(codes, amount)[:, None], free[:, None])
+    consumption = list(_iterate_uses(forest, columns, indices))
+    shape = len(numbers), 1 + max((place for _, place, _, _, _ in consumption), default=-1)
+    uses = OptionUses(
+        np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    )
+    for which, place, use, consumed_rows, free in consumption:
         uses.codes[which, place] = use.class_id * count + consumed_rows
         uses.amounts[which, place] = amount * use.amount
         uses.free[which, place] = free
     yield uses
 
 
-def _merge_uses(uses: Uses) -> None:
+def _merge_uses(uses: OptionUses) -> None:
     for later in range(1, uses.codes.shape[1]):
         for place in range(later):
             is_same = uses.codes[:, later] == uses.codes[:, place]
@@ -216,16 +220,16 @@ def include_consumed(forest: Forest, allocations: Iterable[Allocation]) -> Itera
     """Return allocations with the units that they consume; an inventory may occur repeatedly."""
     if not has_consumption(forest):
         return allocations
-    every = list(allocations)
+    expanded = list(allocations)
     class_by_id = forest.catalogue.class_by_id
-    for row, name, amount in tuple(every):
+    for row, name, amount in tuple(expanded):
         class_id = forest.catalogue.resource_classes[name].id
         index = forest.classes[class_id].index_of(row)
-        every += [
+        expanded += [
             (row + use.offset, class_by_id[use.class_id].name, amount * use.amount)
             for use in forest.uses_of(class_id, index)
         ]
-    return every
+    return expanded
 
 
 def count_joint_fits(forest: Forest, allocations: Iterable[Allocation]) -> int:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.consumed import Uses, find_uses
+from treeclaim.forest.domains.consumed import OptionUses, find_uses
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import (
@@ -43,7 +43,7 @@ class Domain:
     order: TreeOrder
     is_local: bool
     room: Mapping[str, Integers]
-    uses: Uses | None = None
+    uses: OptionUses | None = None
 
     @property
     def nbytes(self) -> int:

@@ -98,8 +98,8 @@ def _splice_pairs(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> 
     added_pairs = len(local) - (end - first)
     starts = pairs.starts
     if added_pairs or splice.trees_now != splice.trees_before:
-        here = np.full(splice.trees_now, first)
-        starts = np.concatenate([starts[:tree], here, starts[behind:] + added_pairs])
+        start = np.full(splice.trees_now, first)
+        starts = np.concatenate([starts[:tree], start, starts[behind:] + added_pairs])
     indices = {
         name: _splice_indices(forest, name, indices, (first, end), local)
         for name, indices in pairs.indices.items()

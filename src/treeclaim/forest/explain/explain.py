@@ -30,7 +30,7 @@ from treeclaim.forest.explain.matching_trees import (
 from treeclaim.forest.table.columns import cap_count
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import (
-    Held,
+    HeldUnits,
     add_held,
     free_holds,
     include_consumption,
@@ -105,7 +105,7 @@ def _is_any_barred(forest: Forest, group: RequestGroup) -> bool:
     return any(len(links.rows(condition, alive)) for condition in in_force)
 
 
-def _unnamed_held(forest: Forest, request: CandidateRequest) -> Held | None:
+def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldUnits | None:
     """Return the amounts of the holds that a request does not name; None if the Forest has no sums of holds."""
     everywhere = forest.held.everywhere
     if everywhere is None:
@@ -114,7 +114,7 @@ def _unnamed_held(forest: Forest, request: CandidateRequest) -> Held | None:
     return include_consumption(forest, add_held(everywhere, named_held, -1))
 
 
-def _advice_on_holds(trees: MatchingTrees, unnamed_held: Held | None) -> Iterator[str]:
+def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldUnits | None) -> Iterator[str]:
     """Yield a sentence if trees would match without the amounts of unnamed holds."""
     if unnamed_held:
         count = int(trees.within(subtract_held(trees.forest, unnamed_held)).sum())
@@ -192,7 +192,9 @@ def _nearest(trees: MatchingTrees, count: int) -> list[int]:
     return nearest
 
 
-def _explain_tree(trees: MatchingTrees, tree: int, unnamed_held: Held | None) -> dict[str, Any]:
+def _explain_tree(
+    trees: MatchingTrees, tree: int, unnamed_held: HeldUnits | None
+) -> dict[str, Any]:
     order = trees.forest.order
     provider = trees.forest.provider(int(order.roots[tree]))
     blocking = [] if trees.matching(trees.constraints)[tree] else list(_blocking(trees, tree))
@@ -305,7 +307,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
 
 
 def _providers(
-    trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: Held | None
+    trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: HeldUnits | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the providers of a tree with the amounts and attributes that a constraint reads."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)

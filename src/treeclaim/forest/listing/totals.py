@@ -27,11 +27,11 @@ from treeclaim.forest.table.columns import (
     sum_by_part,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held, held_by_class
+from treeclaim.forest.table.held import HeldUnits, held_by_class
 from treeclaim.model.parts import AGGREGATES, TRAITS
 
 
-class By(StrEnum):
+class GroupKind(StrEnum):
     """Kinds of groups."""
 
     TREE = "tree"
@@ -59,7 +59,7 @@ class GroupPage:
 def find_groups(
     forest: Forest,
     rows: Rows,
-    by: By,
+    by: GroupKind,
     *,
     after: str,
     limit: int,
@@ -70,9 +70,9 @@ def find_groups(
     `after` excludes groups up to that key, unless it is empty; `among` includes only these aggregates.
     """
     rows = require_ascending(rows)
-    if by is By.TREE:
+    if by is GroupKind.TREE:
         return _group_by_tree(forest, rows, int(after or 0), limit)
-    if by is By.TRAIT:
+    if by is GroupKind.TRAIT:
         lists = forest.links[TRAITS.name].lists()
         traits = forest.catalogue.traits
         names = sorted(
@@ -168,7 +168,7 @@ class InventoryAmounts:
         self,
         forest: Forest,
         rows: Rows,
-        held: Held,
+        held: HeldUnits,
         classes: Iterable[str] | None = None,
     ) -> None:
         """Read the inventories of ascending rows; `classes` names existing classes, None for all."""
@@ -239,7 +239,7 @@ class InventoryAmounts:
 
 
 def _inventory_columns(
-    forest: Forest, rows: Rows, held: Held, classes: Iterable[str] | None
+    forest: Forest, rows: Rows, held: HeldUnits, classes: Iterable[str] | None
 ) -> list[tuple[str, Rows, dict[str, Units]]]:
     """Return the name of each class, the indices of the rows that have an inventory, and the amounts."""
     inventories = []
@@ -284,13 +284,15 @@ def _classes(
 
 
 def sum_by_aggregate(
-    forest: Forest, rows: Rows, aggregates: Sequence[str], held: Held
+    forest: Forest, rows: Rows, aggregates: Sequence[str], held: HeldUnits
 ) -> dict[str, Totals]:
     """Return the sums of each aggregate over the ascending rows that are in it, or whose root is.
 
     Aggregates without rows are left out.
     """
     uuids = frozenset(aggregates)
-    groups = find_groups(forest, rows, By.AGGREGATE, after="", limit=len(uuids), among=uuids)
+    groups = find_groups(
+        forest, rows, GroupKind.AGGREGATE, after="", limit=len(uuids), among=uuids
+    )
     sums = InventoryAmounts(forest, rows, held).sum_by_group(groups)
     return {str(group["uuid"]): group["totals"] for group in sums}

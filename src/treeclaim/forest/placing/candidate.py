@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.answer.body import CandidateBody, Served, candidate_body
+from treeclaim.forest.answer.body import CandidateBody, ServedGroup, candidate_body
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.table.columns import Mask
@@ -25,7 +25,7 @@ class Candidate:
     """
 
     allocations: tuple[Allocation, ...]
-    served: tuple[Served, ...]
+    served: tuple[ServedGroup, ...]
     trees: tuple[int, ...]
     is_approximate: bool = False
 

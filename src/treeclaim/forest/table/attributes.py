@@ -156,8 +156,8 @@ class AttributeColumns:
         if source is not self:
             is_text = kinds == AttributeKind.TEXT
             codes, nth = np.unique(values[is_text], return_inverse=True)
-            mine = [self._encode(source.texts[code]) for code in codes.tolist()]
-            values[is_text] = np.array(mine, dtype=np.int64)[nth]
+            new_codes = [self._encode(source.texts[code]) for code in codes.tolist()]
+            values[is_text] = np.array(new_codes, dtype=np.int64)[nth]
         self._append_values(name, rows, kinds, values)
 
     def load(self, columns: AttributeRows, layout: Layout) -> list[tuple[str, ...]]:

@@ -20,7 +20,7 @@ from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, search_
 from treeclaim.forest.table.layout import Layout, group_values
 from treeclaim.model.whole import ConsumptionColumns, Numbers
 
-Classes = Mapping[int, ClassInventories]
+InventoriesByClass = Mapping[int, ClassInventories]
 """Inventories by class id."""
 
 
@@ -93,7 +93,10 @@ class ConsumptionLinks(NamedTuple):
 
 
 def link_all(
-    classes: Classes, patterns: Patterns, layout: Layout, consumption: ConsumptionColumns
+    classes: InventoriesByClass,
+    patterns: Patterns,
+    layout: Layout,
+    consumption: ConsumptionColumns,
 ) -> None:
     """Store the consumption of all inventories of a layout, and add the units that they consume."""
     links = ConsumptionLinks(
@@ -107,7 +110,9 @@ def link_all(
     add_consumed(classes, patterns)
 
 
-def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLinks) -> None:
+def link(
+    classes: InventoriesByClass, patterns: Patterns, root: Rows, links: ConsumptionLinks
+) -> None:
     """Store the consumption of inventories that consumed nothing before.
 
     Links to missing inventories, or to other trees, are skipped. `root` holds root rows by row.
@@ -139,7 +144,7 @@ def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLin
             columns.pattern.values[indices] = numbers[of_class][has]
 
 
-def _find_existing(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
+def _find_existing(classes: InventoriesByClass, rows: Rows, class_ids: Integers) -> Mask:
     exist = np.zeros(len(rows), dtype=np.bool_)
     for class_id in np.unique(class_ids).tolist():
         of_class = np.flatnonzero(class_ids == class_id)
@@ -157,7 +162,7 @@ def _find_distinct_uses(*members: Numbers) -> tuple[Sequence[Use], Numbers]:
     return [Use(*(int(column[at]) for column in members)) for at in first.tolist()], which
 
 
-def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
+def add_consumed(classes: InventoriesByClass, patterns: Patterns, first: int = 0) -> None:
     """Add the consumption by the inventories of all rows from `first` on, of which nothing is counted yet."""
     for columns in list(classes.values()):
         start = int(search_ascending(columns.row.values, first))
@@ -174,7 +179,9 @@ def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
                 )
 
 
-def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int64]) -> None:
+def consume(
+    classes: InventoriesByClass, use: Use, rows: Rows, amounts: npt.NDArray[np.int64]
+) -> None:
     """Add units to the consumption of one class; rows without an inventory of it are skipped."""
     columns = classes.get(use.class_id)
     if columns is None or not len(rows):
@@ -187,7 +194,7 @@ def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int6
     columns.add_usage(once, sums)
 
 
-def forget_consumed(classes: Classes, first: int) -> None:
+def forget_consumed(classes: InventoriesByClass, first: int) -> None:
     """Remove all consumption of and by the inventories of all rows from `first` on."""
     for columns in classes.values():
         start = int(search_ascending(columns.row.values, first))

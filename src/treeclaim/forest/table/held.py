@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 InventoryIds = tuple[int, int]
 """Ids of a provider and of a resource class."""
 
-Held = Mapping[InventoryIds, int]
+HeldUnits = Mapping[InventoryIds, int]
 """Held units of inventories, all above zero."""
 
 
-def add_held(held: Held, amounts: Iterable[tuple[InventoryIds, int]], sign: int = 1) -> Held:
+def add_held(
+    held: HeldUnits, amounts: Iterable[tuple[InventoryIds, int]], sign: int = 1
+) -> HeldUnits:
     """Return held amounts plus `sign` times some amounts; an inventory may occur repeatedly."""
     sums = Counter(held)
     for inventory, units in amounts:
@@ -37,7 +39,7 @@ def add_held(held: Held, amounts: Iterable[tuple[InventoryIds, int]], sign: int 
     return +sums
 
 
-def held_by_class(forest: "Forest", held: Held) -> dict[int, tuple[Rows, Rows]]:
+def held_by_class(forest: "Forest", held: HeldUnits) -> dict[int, tuple[Rows, Rows]]:
     """Return the rows of existing providers with held amounts, and the units, by class id."""
     amounts_by_class: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for (provider_id, class_id), units in held.items():
@@ -60,7 +62,7 @@ class HeldAmounts:
     """
 
     by_hold: Mapping[str, Amounts] = field(default_factory=dict)
-    everywhere: Held | None = None
+    everywhere: HeldUnits | None = None
 
     def of_holds(
         self, forest: "Forest", names: Iterable[str]
@@ -99,14 +101,14 @@ def free_amounts(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> 
 
     Amounts at missing inventories are ignored.
     """
-    held: Held = {}
+    held: HeldUnits = {}
     for part in parts:
         budget.check()
         held = add_held(held, amounts_by_id(forest, part))
     return subtract_held(forest, include_consumption(forest, held))
 
 
-def include_consumption(forest: "Forest", held: Held) -> Held:
+def include_consumption(forest: "Forest", held: HeldUnits) -> HeldUnits:
     """Return held amounts together with the units that they consume (contract page 102, section 2)."""
     if not forest.holdings.patterns.are_any:
         return held
@@ -120,7 +122,7 @@ def include_consumption(forest: "Forest", held: Held) -> Held:
     return add_held(held, consumed_units)
 
 
-def subtract_held(forest: "Forest", held: Held) -> "Forest":
+def subtract_held(forest: "Forest", held: HeldUnits) -> "Forest":
     """Return a view in which held amounts are free; they must include the units that they consume."""
     classes = dict(forest.classes)
     for class_id, (rows, amounts) in held_by_class(forest, held).items():

@@ -69,12 +69,12 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
             row[level] = before
             root[level] = before
         else:
-            above = parent[level]
+            parents = parent[level]
             # Children of the same parent are next to each other, by id.
-            is_first = np.append(True, above[1:] != above[:-1])
+            is_first = np.append(True, parents[1:] != parents[:-1])
             start = before[np.maximum.accumulate(np.where(is_first, np.arange(len(level)), 0))]
-            row[level] = row[above] + 1 + before - start
-            root[level] = root[above]
+            row[level] = row[parents] + 1 + before - start
+            root[level] = root[parents]
     has_row = row != NO_ROW
     provider = np.flatnonzero(has_row)
     provider = provider[np.argsort(row[provider])]

@@ -135,8 +135,8 @@ class TreeOrder:
             else:
                 tree = self._tree.values[: len(self._tree) - len(now)]
                 tree[tree >= number] += trees_now - trees_before
-                here = np.full(trees_now, now.start)
-                heads = np.concatenate([heads[:number], here, heads[number + trees_before :]])
+                root = np.full(trees_now, now.start)
+                heads = np.concatenate([heads[:number], root, heads[number + trees_before :]])
             width = max(width, len(now) + 1)
             splices.append(Splice(number, trees_before, trees_now, now))
         return replace(self, roots=heads, root=roots, end=ends, width=width), splices

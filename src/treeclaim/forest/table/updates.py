@@ -157,9 +157,11 @@ def edit_order(
     Returns:
         The new order, None if it must be computed again; and the splices, tree by tree.
     """
-    was = {int(table.id.values[tree.start]): tree.start for tree in trees.old}
-    edits = [(was.pop(int(table.id.values[tree.start]), None), tree) for tree in trees.new]
-    edits += [(root, range(0)) for root in was.values()]
+    former_roots = {int(table.id.values[tree.start]): tree.start for tree in trees.old}
+    edits = [
+        (former_roots.pop(int(table.id.values[tree.start]), None), tree) for tree in trees.new
+    ]
+    edits += [(root, range(0)) for root in former_roots.values()]
     columns = table.id.values, table.root.values, table.end.values
     edited = None if order is None else order.edited(edits, *columns)
     return edited or (None, ())
@@ -209,9 +211,11 @@ class _Rewriting:
         """
         table, records = self._table, self._records
         parents = table.parent.values[other_rows]
-        above = [NO_PARENT if record.parent_id is None else record.parent_id for record in records]
+        record_parents = [
+            NO_PARENT if record.parent_id is None else record.parent_id for record in records
+        ]
         parent_ids = np.concatenate(
-            [np.where(parents == NO_ROW, NO_PARENT, table.id.values[parents]), above]
+            [np.where(parents == NO_ROW, NO_PARENT, table.id.values[parents]), record_parents]
         ).astype(np.int64)
         ids = np.concatenate([table.id.values[other_rows], [record.id for record in records]])
         by_id = np.argsort(ids)

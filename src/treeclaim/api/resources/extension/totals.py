@@ -23,7 +23,13 @@ from treeclaim.api.resources.planning.assumptions import (
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.selection import select_by_conditions
-from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmounts, find_groups
+from treeclaim.forest.listing.totals import (
+    SUMS,
+    GroupKind,
+    GroupPage,
+    InventoryAmounts,
+    find_groups,
+)
 from treeclaim.forest.order.mixes.mix_room import compute_stranded
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
@@ -38,7 +44,7 @@ class TotalsQuery(lists.SelectionQuery):
     """Filters of inventories, the kind of the parts, and a mix."""
 
     resource_class: ClassNames = ()
-    by: Annotated[By, Field(strict=False)] | None = None
+    by: Annotated[GroupKind, Field(strict=False)] | None = None
     mix: str | None = None
 
 
@@ -61,7 +67,7 @@ _TOTALS: Shape = {
 def _read_question(call: Call, query: TotalsQuery) -> Question:
     """Return the question for sums; raise a 400 for an invalid marker, or an unknown mix."""
     after = query.read_marker(query.by or "")
-    if query.by is By.TREE:
+    if query.by is GroupKind.TREE:
         after = str(query.read_id_marker(query.by))
     mix = None
     if query.mix is not None:
