@@ -19,7 +19,6 @@ from treeclaim.api.protocol.request.bodies import (
     TimeOrNull,
     list_length,
 )
-from treeclaim.api.resources.candidates.operations import DRAW_RULE
 from treeclaim.model.claim import (
     HOLD_TYPE,
     LONGEST_NOTE,
@@ -119,13 +118,6 @@ def require_type(consumer_type: str | None, hold: HoldTerms | None) -> str:
     if hold is not None and consumer_type not in {None, HOLD_TYPE}:
         raise bad_request(f"The consumer type of a hold is {HOLD_TYPE}.")
     return consumer_type or HOLD_TYPE
-
-
-def authorize_sources(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
-    """Return holds from which the caller may draw; raise a 403 otherwise."""
-    if holds:
-        call.require_allowed(DRAW_RULE)
-    return holds
 
 
 def require_disjoint(

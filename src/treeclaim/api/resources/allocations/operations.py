@@ -33,6 +33,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
+from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.schemas import TYPE_UNLESS_HOLD
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
@@ -279,7 +280,7 @@ def _read_claim(
     """Read the claim of a consumer at a place of a body (section 3.1).
 
     Raises:
-        ApiError: 400 for invalid members of the extension.
+        ApiError: 400 for invalid members of the extension, 403.
     """
     services = call.services
     members = _NO_MEMBERS
@@ -289,10 +290,9 @@ def _read_claim(
     if call.has(Feature.CONSUMER_GENERATIONS):
         generation_value = body["consumer_generation"]
         generation = None if generation_value is None else int(generation_value)
-    named_type = body.get("consumer_type", Omission.OMITTED)
     hold = hold_terms.read_hold(call, members.hold)
     knows_holds = call.version.is_extended
-    return ConsumerClaim(
+    claim = ConsumerClaim(
         consumer_uuid=consumer_uuid,
         allocations=_read_allocations(call, body["allocations"]),
         project_id=body.get("project_id", services.incomplete_project_id),
@@ -300,13 +300,15 @@ def _read_claim(
         generation=generation,
         consumer_type=hold_terms.require_type(body.get("consumer_type"), hold)
         if knows_holds
-        else named_type,
+        else body.get("consumer_type", Omission.OMITTED),
         knows_holds=knows_holds,
         hold=hold,
-        from_holds=hold_terms.authorize_sources(call, members.from_holds),
+        from_holds=members.from_holds,
         request=members.kept_request,
         tolerates=frozenset(members.tolerates),
     )
+    require_may_draw(call, claim)
+    return claim
 
 
 def _read_allocations(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates (contract page 90), and …/explain (page 97, section 3)."""
 
+from collections.abc import Sequence
 from functools import cache
-from operator import attrgetter
+from typing import Protocol
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Answer, Call, operation
@@ -13,14 +14,19 @@ from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import quote_value
-from treeclaim.model.request import BodyForm, CandidateRequest
+from treeclaim.model.request import BodyForm
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, make_question_key
 
 _REFUSALS = (refuse_unknown_class("resources"),)
 
-DRAW_RULE = "treeclaim:holds:draw"
+_DRAW_RULE = "treeclaim:holds:draw"
 """Policy rule of requests with `from_holds`."""
+
+
+class _Draw(Protocol):
+    @property
+    def from_holds(self) -> Sequence[str]: ...
 
 
 @operation(
@@ -46,10 +52,10 @@ def list_candidates(call: Call) -> Answer:
     return services.replica.answer(question, arrival)
 
 
-def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
-    """Raise a 403 if requests have `from_holds` and the policy forbids it (page 100)."""
-    if any(map(attrgetter("from_holds"), requests)):
-        call.require_allowed(DRAW_RULE)
+def require_may_draw(call: Call, *draws: _Draw) -> None:
+    """Raise a 403 for `from_holds` in a request, claim or body, if the policy forbids it (page 100)."""
+    if any(draw.from_holds for draw in draws):
+        call.require_allowed(_DRAW_RULE)
 
 
 def start_search(call: Call) -> Arrival:

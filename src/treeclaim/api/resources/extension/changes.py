@@ -71,18 +71,18 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
     """List the changes since a cursor, or watch for changes."""
     adopt = call.request.env.get(ADOPT_KEY)
     is_stream = _wants_stream(call, can_stream=adopt is not None)
-    text = query.since
+    since_text = query.since
     if is_stream:
-        text = call.request.get_header("Last-Event-ID") or text
-    since = None if text is None else _parse_cursor(text)
+        since_text = call.request.get_header("Last-Event-ID") or since_text
+    since = None if since_text is None else _parse_cursor(since_text)
     with ExitStack() as unless_adopted:
         # The watch begins before the read, so that a commit in between is reported twice instead of never.
         watch: Watch | None = None
         if is_stream:
             end = monotonic() + call.services.options.watch_seconds
             watch = EventStream(call.services.hub, end)
-        elif adopt is not None and query.wait and text is not None:
-            watch = LongPoll(call.services.hub, monotonic() + query.wait, text)
+        elif adopt is not None and query.wait and since_text is not None:
+            watch = LongPoll(call.services.hub, monotonic() + query.wait, since_text)
         if watch is not None:
             unless_adopted.callback(watch.close)
         news, roots = call.services.store.read(_read_news, since, query.in_tree)
@@ -104,10 +104,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
     if is_stream:
         # A stream begins with the news or with the first cursor; otherwise with a comment.
         opening = b":\n\n" if news.is_empty and since is not None else Message.of(news).event
-    return Reply(
-        body=iter([opening]),
-        content_type=EVENT_STREAM if is_stream else JSON,
-    )
+    return Reply(body=iter([opening]), content_type=EVENT_STREAM if is_stream else JSON)
 
 
 def _wants_stream(call: Call, *, can_stream: bool) -> bool:

@@ -59,7 +59,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
         uuids = [consumer["uuid"] for consumer in page[0]]
         return page, load_consumer_details(transaction, uuids, has_requests=has_requests)
 
-    # Read before the snapshot, which therefore has everything up to it.
+    # The cursor is read first, so that the snapshot contains every change before it.
     cursor = call.services.store.load_cursor()
     (consumers, next_after), kept = call.services.store.read(read)
     for consumer in consumers:
@@ -116,7 +116,7 @@ UPDATED: Shape = {"updated": int, "unknown": [str]}
 def list_holds(call: Call, query: HoldListQuery) -> Answer:
     """List holds, with their allocations and drawn amounts."""
     hold_filter = query.to_filter(HoldFilter, _HOLDS)
-    # Read before the snapshot, which therefore has everything up to it.
+    # The cursor is read first, so that the snapshot contains every change before it.
     cursor = call.services.store.load_cursor()
     holds, next_after = call.services.store.read(load_hold_page, hold_filter)
     return lists.make_page(call, _HOLDS, holds, cursor, next_after)

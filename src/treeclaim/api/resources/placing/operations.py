@@ -269,7 +269,7 @@ def _read_request(
     consumer_type = hold_terms.require_type(request.consumer_type, hold)
     if consumer_type == HOLD_TYPE and hold is None:
         raise bad_request(f"{place}: only a hold has the type {HOLD_TYPE}.")
-    return PlacingRequest(
+    placing_request = PlacingRequest(
         alternatives=tuple(
             queries.parse_without_holds(f"{place}.alternatives[{number}]", query)
             for number, query in enumerate(request.alternatives)
@@ -278,10 +278,12 @@ def _read_request(
         project_id=request.project_id,
         user_id=request.user_id,
         consumer_type=consumer_type,
-        from_holds=hold_terms.authorize_sources(call, request.from_holds),
+        from_holds=request.from_holds,
         hold=hold,
         texts=kept_requests.select_storable_request(request.alternatives),
     )
+    require_may_draw(call, placing_request)
+    return placing_request
 
 
 def _read_rule(place: str, rule: PlacementRule, count: int) -> Rule:

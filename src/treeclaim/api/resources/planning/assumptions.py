@@ -130,8 +130,10 @@ def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterato
     for body in call.deadline.each(read_entries(call, documents, _ENTRY)):
         entry: BatchEntry = body.read()
         if body.conditions is not None:
-            read = (read_condition(call, key, value) for key, value in body.conditions.items())
-            entry = replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
+            conditions = sorted(
+                read_condition(call, key, condition) for key, condition in body.conditions.items()
+            )
+            entry = replace(entry, values={**entry.values, CONDITIONS.name: tuple(conditions)})
         yield entry
 
 

@@ -26,7 +26,6 @@ from treeclaim.api.protocol.request.bodies import (
 )
 from treeclaim.api.protocol.request.schemas import AMOUNTS, MOST_NAMED, ROOTS, TYPE_NAME, Shape
 from treeclaim.api.protocol.request.validation import parse_query_string
-from treeclaim.api.resources.allocations.hold_terms import authorize_sources
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.queries import QueryParser, parse_pairs
@@ -208,12 +207,12 @@ SURVIVAL: Shape = {
 )
 def survive_failures(call: Call, body: SurvivalBody) -> Answer:
     """Check whether all consumers could be placed elsewhere after failures."""
-    holds = authorize_sources(call, body.from_holds)
+    require_may_draw(call, body)
     plan = PlanCall(call, body)
     failures = Failures(
         domains=body.domains or None,
         types=body.consumer_types,
-        from_holds=holds,
+        from_holds=body.from_holds,
         rules=plan.rules,
         limit=body.limit,
         shows_all=body.shows_all,
@@ -224,7 +223,7 @@ def survive_failures(call: Call, body: SurvivalBody) -> Answer:
         with budget.ending(plan.end):
             return check_survival(forest, consumers, failures, budget)
 
-    return plan.answer(check, holds=holds)
+    return plan.answer(check, holds=body.from_holds)
 
 
 class FitGoal(Body):
