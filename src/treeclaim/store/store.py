@@ -166,7 +166,7 @@ class Store:
         """Run an operation in one transaction, and commit it.
 
         The operation is retried after a deadlock, a serialization failure or a violated unique constraint, also at
-        COMMIT, and after a connection lost before COMMIT, because the server has rolled back then. It is not
+        COMMIT. After a connection lost before COMMIT it is retried, because the server has rolled back. It is not
         retried after a timeout: another attempt would wait as long.
 
         Raises:

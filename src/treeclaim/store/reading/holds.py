@@ -3,8 +3,8 @@
 
 A hold is a consumer with terms and the type of holds. Another service on the database may delete the
 consumer, change its type, or reduce the allocations of a consumer that draws. Terms without such a consumer
-are therefore ignored, and so are draws beyond the allocations of their consumer. Of the draws of one class
-at one provider, those from the holds with the least UUIDs count.
+are therefore ignored, and so are draws beyond the allocations of their consumer. If its draws of a class at a
+provider exceed its allocation, those from the holds with the least UUIDs count.
 """
 
 from collections import defaultdict

@@ -162,7 +162,7 @@ def find_faults(
 ) -> list[tuple[int, TreeclaimError]]:
     """Return provider id and error of each violated rule of the consumption by, or of, locked providers.
 
-    `written` are the inventories whose consumption the call has written.
+    `written` are the inventories with consumption that the call has written.
     """
     rows = [
         row
