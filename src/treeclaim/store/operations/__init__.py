@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writes: each public function of a noun runs in one transaction."""
+"""Operations that write; each public function runs in one transaction."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs writes: attempts, retries, commits and groups."""
+"""Runs writes: attempts, retries, commits and groups of claims."""

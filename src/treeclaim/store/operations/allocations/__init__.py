@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of claims: consumers, their owners and their allocations, one at a time or in groups."""
+"""Writes of consumers, with owners, allocations, holds and kept requests."""

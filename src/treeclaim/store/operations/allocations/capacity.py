@@ -21,7 +21,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations.lookup import Usage
 from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
-from treeclaim.store.operations.locks.consumed import NO_CONSUMPTION, ConsumedAmounts, add_consumed
+from treeclaim.store.operations.locks.consumed import ConsumedAmounts, add_consumed
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventories import (
     INVENTORY_COLUMNS,
@@ -102,17 +102,16 @@ class Ledger:
         self,
         transaction: WriteTransaction,
         new: Sequence[NewAllocation],
-        locked: Iterable[LockedProvider] = (),
-        consumption: ConsumedAmounts | None = None,
+        locked: Iterable[LockedProvider],
+        consumption: ConsumedAmounts | None,
     ) -> None:
         self._transaction = transaction
-        self._consumption = consumption or NO_CONSUMPTION
+        self._consumption: ConsumedAmounts = consumption or {}
         self._inventories: dict[Key, Inventory] = {}
         self._used: Usage = Counter()
         self.has_conditions = False
         self._names = {allocation.class_id: allocation.resource_class for allocation in new}
-        self._providers = {provider.id: provider for provider in locked} if consumption else {}
-        self._providers |= {allocation.provider.id: allocation.provider for allocation in new}
+        self._providers = {provider.id: provider for provider in locked}
         keys = {allocation.key for allocation in new}
         consumed = {consumed for key in keys for consumed in self._consumption.get(key, ())}
         class_ids = sorted({class_id for _, class_id in keys | consumed})

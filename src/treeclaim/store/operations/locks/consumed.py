@@ -19,7 +19,6 @@ from treeclaim.store.database.transactions import (
 ConsumedAmounts = Mapping[Key, Mapping[Key, int]]
 """Amounts that a unit of each consuming inventory consumes, by consumed inventory, in order of ids."""
 
-NO_CONSUMPTION: ConsumedAmounts = {}
 
 _COLUMNS = (
     "resource_provider_id, resource_class_id, consumed_provider_id, consumed_class_id, amount"

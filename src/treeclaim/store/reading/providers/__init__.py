@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers with all their parts, as a Forest is loaded: some of them as records, all of them as arrays."""
+"""Loads providers with all parts for a Forest, as records or as arrays."""
