@@ -72,10 +72,10 @@ def test_a_missing_connection_is_named(environment):
 @pytest.mark.slow
 def test_a_port_in_use_is_named(environment):
     call(environment, "db", "sync")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
         refused = run(environment, "serve", "--port", port)
     assert refused.returncode == 1
     assert port in refused.stderr

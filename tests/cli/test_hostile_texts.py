@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No command prints anything that does more to a terminal than be read, whatever names there are."""
+"""Commands print no control sequences of foreign names to a terminal."""
 
 import io
 import json
@@ -130,8 +130,8 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory):
-    """The environment of commands, and what words in capitals stand for."""
+def hostile_cloud(tmp_path_factory):
+    """The environment of commands, and the texts for words in capitals."""
     folder = tmp_path_factory.mktemp("hostile")
     texts = {
         "PAYLOAD": PAYLOAD, "PROVIDER": PROVIDER, "CONSUMER": CONSUMER, "OWNER": OWNER, "CLASS": CLASS,
@@ -150,7 +150,7 @@ def there(tmp_path_factory):
 
 
 def write_files(folder):
-    """Write files with hostile texts, and an editor; return their paths by the words for them."""
+    """Write files with hostile texts, and an editor; return paths by the words in capitals."""
     entry = {
         "name": f"loaded{PAYLOAD}",
         "traits": [f"CUSTOM_NEW{PAYLOAD}"],
@@ -176,9 +176,9 @@ def write_files(folder):
     return {name: str(folder / name) for name in documents}
 
 
-def texts_of(lines, there, terminal=False):
-    """The output of command lines on each stream."""
-    environment, words = there
+def run_lines(lines, hostile_cloud, terminal=False):
+    """Yield each command line with the text of each stream."""
+    environment, words = hostile_cloud
     output = Terminal if terminal else io.StringIO
     variables = environment | ({"TERM": "xterm-256color", "COLUMNS": "9999"} if terminal else {})
     for line in lines:
@@ -192,8 +192,8 @@ def texts_of(lines, there, terminal=False):
 
 
 @pytest.mark.parametrize("command", CASES)
-def test_command_output_has_no_control_sequences(there, command):
-    printed = list(texts_of(CASES[command], there))
+def test_command_output_has_no_control_sequences(hostile_cloud, command):
+    printed = list(run_lines(CASES[command], hostile_cloud))
     assert [(line, harm) for line, text in printed if (harm := harm_in(text))] == []
     assert [text for _, text in printed if "unexpected" in text or "Traceback" in text] == []
     marked = [text for _, text in printed if MARK in text]
@@ -201,9 +201,9 @@ def test_command_output_has_no_control_sequences(there, command):
 
 
 @pytest.mark.parametrize("command", CASES)
-def test_terminal_output_has_only_own_control_sequences(there, command):
+def test_terminal_output_has_no_foreign_control_sequences(hostile_cloud, command):
     styles = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-    for line, text in texts_of(CASES[command], there, terminal=True):
+    for line, text in run_lines(CASES[command], hostile_cloud, terminal=True):
         assert COLOUR not in text, line
         # Only progress moves the cursor within a line.
         assert harm_in(styles.sub("", text).replace("\r", "")) == [], line
@@ -217,13 +217,13 @@ FORMATS = (
 """Command lines with formats."""
 
 SINGLE = ("allocation show", "explain", "provider show")
-"""Commands that show one thing, and so can print lines for a shell."""
+"""Commands that show one item, and therefore have the format for shells."""
 
 
 @pytest.mark.parametrize("line", FORMATS)
-def test_each_format_can_only_be_read(there, line):
+def test_each_format_has_no_control_sequences(hostile_cloud, line):
     for name in ("value", "json", "yaml", "shell" if line.startswith(SINGLE) else "csv"):
-        (_, printed), (_, errors) = texts_of([f"{line} -f {name}"], there)
+        (_, printed), (_, errors) = run_lines([f"{line} -f {name}"], hostile_cloud)
         # Long texts of YAML are folded within their quotes.
         text = printed.replace("\n", " ") if name == "yaml" else printed
         assert harm_in(text + errors) == [], name

@@ -63,7 +63,7 @@ UNUSABLE_OPTIONS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", UNUSABLE_OPTIONS, ids=range(len(UNUSABLE_OPTIONS)))
-def test_service_that_cannot_start_says_why(offline, line):
+def test_failed_start_reports_its_reason(offline, line):
     message = refused(offline, *line.split(), f"--port={free_port()}")
     assert UNUSABLE_OPTIONS[line] in message
 
@@ -280,7 +280,7 @@ def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, mo
     def fail(*_arguments):
         raise ZeroDivisionError("some words")
 
-    monkeypatch.setattr("treeclaim.cli.providers.tree.ListTrees.answer", fail)
+    monkeypatch.setattr("treeclaim.cli.providers.tree.ListTrees.make_result", fail)
     environment = usual_environment(tmp_path)
     message = refused(environment, "tree")
     assert "some words" in message

@@ -204,10 +204,10 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
 def test_traditional_tls_key_works_and_mismatched_key_is_refused(
     environment, tmp_path, certificate
 ):
-    old, other = tmp_path / "old.pem", tmp_path / "other.pem"
-    run_openssl("genpkey", "-algorithm", "RSA", "-out", other)
+    old, foreign = tmp_path / "old.pem", tmp_path / "foreign.pem"
+    run_openssl("genpkey", "-algorithm", "RSA", "-out", foreign)
     run_openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
-    wrong = tls_options((certificate[0], other))
+    wrong = tls_options((certificate[0], foreign))
     missing = tls_options((certificate[0], "/nowhere.pem"))
     for options, message in ((wrong, "mismatch"), (missing, "No such file")):
         text = refused(environment, "serve", f"--port={free_port()}", *options)

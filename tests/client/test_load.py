@@ -40,8 +40,8 @@ providers:
     promised = apply_plan(client, plan, dry_run=True)
     assert len(client.providers()) == 1
     outcome = apply_plan(client, plan)
-    assert outcome.names(Action.CREATE) == ["a", "a-1", "c"]
-    assert promised.names(Action.CREATE) == outcome.names(Action.CREATE)
+    assert outcome.list_names(Action.CREATE) == ["a", "a-1", "c"]
+    assert promised.list_names(Action.CREATE) == outcome.list_names(Action.CREATE)
     assert promised.refused == outcome.refused
     refused = [line.partition(":") for line in outcome.refused]
     assert [name for name, _, _ in refused] == ["b (line 4)", "b-1 (line 4)", "b-2 (line 4)"]
@@ -58,8 +58,8 @@ providers:
 """
     planned = topology(text)
     outcome = apply_topology(client, planned)
-    assert (len(outcome.names(Action.CREATE)), outcome.refused) == (1101 + 2400, [])
-    assert len(apply_topology(client, planned).names(Action.KEEP)) == 1101 + 2400
+    assert (len(outcome.list_names(Action.CREATE)), outcome.refused) == (1101 + 2400, [])
+    assert len(apply_topology(client, planned).list_names(Action.KEEP)) == 1101 + 2400
 
 
 ALL_RESERVED = "providers: [{name: a, inventories: {VCPU: {total: 8, reserved: 8}}}]"
@@ -70,7 +70,7 @@ def test_all_of_an_inventory_may_be_reserved(client):
     for text in (ALL_RESERVED, ALL_RESERVED.replace("total: 8, ", "")):
         planned = topology(text)
         assert not apply_topology(client, planned).refused
-        assert apply_topology(client, planned).names(Action.KEEP) == ["a"]
+        assert apply_topology(client, planned).list_names(Action.KEEP) == ["a"]
     (a,) = client.providers(name="a")
     held = client.get(f"/resource_providers/{a['uuid']}/inventories")["inventories"]["VCPU"]
     assert (held["total"], held["reserved"]) == (8, 8)
@@ -83,7 +83,7 @@ def test_field_that_returns_to_its_default_is_shown_with_both_values(client):
     text = "providers: [{name: a, inventories: {VCPU: {total: 8, allocation_ratio: RATIO}}}]"
     apply_topology(client, topology(text.replace("RATIO", "4.0")))
     (change,) = make_plan(client, topology(text.replace("RATIO", "1.0"))).changes
-    assert [str(field) for field in change.fields({})] == [
+    assert [str(field) for field in change.format_differences({})] == [
         "~ inventories.VCPU.allocation_ratio: 4.0 → 1.0"
     ]
 
@@ -116,13 +116,13 @@ def test_deletions_run_last_with_children_before_parents(client):
     client._adapter.sent.clear()
     outcome = apply_plan(client, plan)
     assert not outcome.refused
-    assert outcome.names(Action.DELETE) == ["last", "below", "going"]
+    assert outcome.list_names(Action.DELETE) == ["last", "below", "going"]
     written = [(method, path) for method, path in client._adapter.sent if method != "GET"]
     removed = [uuids[path.rpartition("/")[2]] for _, path in written[-3:]]
     assert removed == ["last", "below", "going"]
     again = apply_topology(client, planned, prune=True)
     assert {change.action for change in again.done} == {Action.KEEP}
-    assert set(again.names(Action.KEEP)) == {"staying", "top", "new", "newer"}
+    assert set(again.list_names(Action.KEEP)) == {"staying", "top", "new", "newer"}
 
 
 def test_circle_of_parents_is_reported_beside_other_errors(client):

@@ -40,7 +40,7 @@ def test_a_read_is_found_in_each_form_below_each_prefix(form, version, prefix):
     assert result.reads == {ReadRequest(QUERY, version): 2}
 
 
-def test_other_lines_are_left_out_by_their_reason():
+def test_other_lines_are_skipped_with_a_reason():
     result = parse_log(
         [
             APACHE.replace("GET {target}", "PUT /allocations/x"),

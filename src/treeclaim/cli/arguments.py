@@ -71,7 +71,7 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
 
-def _whole_number(text: str, *, least: int, most: int = _LARGEST_NUMBER) -> int:
+def _parse_whole_number(text: str, *, least: int, most: int = _LARGEST_NUMBER) -> int:
     is_short = text.isascii() and text.isdigit() and len(text) <= len(str(most))
     number = int(text) if is_short else -1
     if not least <= number <= most:
@@ -81,12 +81,15 @@ def _whole_number(text: str, *, least: int, most: int = _LARGEST_NUMBER) -> int:
     return number
 
 
-def _octal(text: str) -> int:
-    return int(text, 8)
+def _parse_octal(text: str) -> int:
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an octal number") from None
 
 
-_positive = partial(_whole_number, least=1)
-_natural = partial(_whole_number, least=0)
+_positive = partial(_parse_whole_number, least=1)
+_natural = partial(_parse_whole_number, least=0)
 
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     "N": _positive,
@@ -94,9 +97,9 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "LEVELS": _natural,
     "PERCENT": _natural,
     "SECONDS": _natural,
-    "HOURS": partial(_whole_number, least=0, most=_MOST_HOURS),
-    "OCTAL": _octal,
-    "PORT": partial(_whole_number, least=0, most=_LAST_PORT),
+    "HOURS": partial(_parse_whole_number, least=0, most=_MOST_HOURS),
+    "OCTAL": _parse_octal,
+    "PORT": partial(_parse_whole_number, least=0, most=_LAST_PORT),
     "FILE": Path,
     "PATH": os.path.abspath,
 }

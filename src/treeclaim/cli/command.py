@@ -77,7 +77,7 @@ class CloudCommand(DeclaredCommand, Command):
         return Command.run(self, options)
 
     @contextmanager
-    def client(self, options: argparse.Namespace) -> Iterator[Client]:
+    def connect(self, options: argparse.Namespace) -> Iterator[Client]:
         """Open a client of the service."""
         if not self._is_plugin:
             with open_client(options) as client:
@@ -88,23 +88,23 @@ class CloudCommand(DeclaredCommand, Command):
         except ClientError as error:
             raise CommandError(str(error)) from error
 
-    def nova(self, options: argparse.Namespace, option: str) -> Nova:
+    def connect_nova(self, options: argparse.Namespace, option: str) -> Nova:
         """Return the compute API of the cloud, for an option that needs it."""
         if not self._is_plugin:
             return Nova.from_options(options, option)
         manager = self.app.client_manager  # type: ignore[attr-defined]
         return Nova(manager.session, manager.sdk_connection.config)
 
-    def query(self, options: argparse.Namespace) -> CandidateQuery:
+    def build_query(self, options: argparse.Namespace) -> CandidateQuery:
         """Return the query that the options describe."""
-        return build_query(options, partial(self.nova, options, "--server-flavor"))
+        return build_query(options, partial(self.connect_nova, options, "--server-flavor"))
 
 
 class CloudAction(CloudCommand):
     """A command that prints no table."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        with self.client(parsed_args) as client:
+        with self.connect(parsed_args) as client:
             return self.act(client, parsed_args) or 0
 
     def act(self, client: Client, options: argparse.Namespace) -> int | None:
@@ -120,12 +120,12 @@ class _ResultCommand(DisplayCommandBase[Any], CloudCommand):
     def __init__(self, app: Any = None, app_args: Any = None, cmd_name: str | None = None) -> None:
         super().__init__(app, app_args, cmd_name)
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         raise NotImplementedError
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Any]]:
-        with self.client(parsed_args) as client:
-            self._result = self.answer(client, parsed_args)
+        with self.connect(parsed_args) as client:
+            self._result = self.make_result(client, parsed_args)
         return self._result.columns, self._result.rows
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -56,11 +56,11 @@ class Nova:
         with open_region(name) as region:
             return cls(region.get_session(), region)
 
-    def servers(self) -> Iterator[dict[str, Any]]:
+    def list_servers(self) -> Iterator[dict[str, Any]]:
         """Yield all servers, each with its flavor."""
         return self._list("/servers/detail", "servers", _EVERYWHERE, _SERVERS_VERSION)
 
-    def living_consumers(self) -> list[str]:
+    def list_live_consumers(self) -> list[str]:
         """Return the uuids of all servers, restorable ones included, and of unfinished migrations."""
         servers = list(self._list("/servers", "servers", _EVERYWHERE, _SERVERS_VERSION))
         # Restorable servers keep their allocations, but are listed only by their status.
@@ -79,10 +79,10 @@ class Nova:
             if str(migration["status"]).lower() not in _FINISHED
         ]
 
-    def aggregate_names(self) -> dict[str, str]:
+    def list_aggregate_names(self) -> dict[str, str]:
         """Return the names of host aggregates, with their availability zones, by uuid."""
         names = {}
-        body = self._document("/os-aggregates", "aggregates", _AGGREGATES_VERSION)
+        body = self._get_document("/os-aggregates", "aggregates", _AGGREGATES_VERSION)
         fault = "the compute API does not list the uuids of its aggregates"
         for aggregate in body["aggregates"]:
             with convert_failures(fault, (KeyError, TypeError, AttributeError)):
@@ -92,7 +92,7 @@ class Nova:
             names[uuid] = title[:LONGEST_NAME]
         return names
 
-    def flavor(self, name: str) -> Flavor:
+    def find_flavor(self, name: str) -> Flavor:
         """Return the public or private flavor with an id, or else with a name."""
         flavors = list(self._list("/flavors/detail", "flavors", {"is_public": "None"}))
         matches = [flavor for flavor in flavors if flavor["id"] == name]
@@ -100,11 +100,13 @@ class Nova:
         if not matches:
             raise CommandError(f"Nova has no flavor {name!r}")
         path = f"/flavors/{matches[0]['id']}/os-extra_specs"
-        specs = self._document(path, "extra_specs")["extra_specs"]
+        specs = self._get_document(path, "extra_specs")["extra_specs"]
         with convert_failures(f"flavor {name} cannot be read"):
             return replace(parse_flavor(matches[0], is_typed=False), extra_specs=specs)
 
-    def _document(self, path: str, member: str, microversion: str | None = None) -> dict[str, Any]:
+    def _get_document(
+        self, path: str, member: str, microversion: str | None = None
+    ) -> dict[str, Any]:
         """Return the document of a response, which must have a member."""
         from keystoneauth1.exceptions import ClientException  # noqa: PLC0415 - slow to import
 
@@ -122,7 +124,7 @@ class Nova:
         """Yield the items of all pages of a list."""
         parameters = {**query, "limit": str(_PAGE)}
         while True:
-            body = self._document(f"{path}?{encode_query(parameters)}", member, microversion)
+            body = self._get_document(f"{path}?{encode_query(parameters)}", member, microversion)
             yield from body[member]
             links = body.get(f"{member}_links", ())
             following = [link["href"] for link in links if link["rel"] == "next"]

@@ -60,7 +60,7 @@ def build_query(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> C
     flavor_parameters: Sequence[tuple[str, str]] = ()
     if options.server_flavor is not None:
         name = options.server_flavor
-        query = build_flavor_query(find_nova().flavor(name), f"flavor {name} cannot be read")
+        query = build_flavor_query(find_nova().find_flavor(name), f"flavor {name} cannot be read")
         flavor_parameters = query.parameters
     elif options.flavor_file is not None:
         flavors = list(read_flavors(options.flavor_file).values())

@@ -198,11 +198,11 @@ class Client:
 
     def candidates(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Return the allocation candidates of a query."""
-        return self._document("GET", f"/allocation_candidates?{query}")
+        return self._search("GET", f"/allocation_candidates?{query}")
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Return the reasons why a query has no candidates (page 97, section 3)."""
-        return self._document("GET", f"/allocation_candidates/explain?{query}")
+        return self._search("GET", f"/allocation_candidates/explain?{query}")
 
     def place(
         self,
@@ -224,7 +224,7 @@ class Client:
             ClientError: if a consumer has no place, or has other allocations already.
         """
         body = {"requests": list(requests), "rules": list(rules), **members}
-        return self._document("POST", "/treeclaim/placements", body)
+        return self._search("POST", "/treeclaim/placements", body)
 
     def capacity(self, requests: Mapping[str, str], **members: Any) -> dict[str, Any]:
         """Return the number of consumers that still fit, for each request (page 98, section 5).
@@ -234,9 +234,9 @@ class Client:
             members: Further members of the body: `domains`, `limit`.
         """
         body = {"requests": dict(requests), **members}
-        return dict(self._document("POST", "/treeclaim/capacity", body)["capacity"])
+        return dict(self._search("POST", "/treeclaim/capacity", body)["capacity"])
 
-    def _document(self, method: str, path: str, json: Any = None) -> dict[str, Any]:
+    def _search(self, method: str, path: str, json: Any = None) -> dict[str, Any]:
         document: dict[str, Any] = self.call(method, path, json, extended=True)
         return document
 

@@ -133,13 +133,13 @@ def _read_singly(client: Client, contents: Contents, progress: Progress) -> None
 
 
 def _read_in_bulk(client: Client, contents: Contents, progress: Progress) -> None:
-    def count(kind: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def report_rows(kind: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(rows, 1):
             yield row
             progress(kind, number, number)
 
     include = [*(part.name for part in PARTS), CONDITIONS.name]
-    rows = list(count("providers", client.provider_states(include)))
+    rows = list(report_rows("providers", client.provider_states(include)))
     contents.providers = {row["uuid"]: make_state(row, PARTS) for row in rows}
     contents.conditions = {
         (row["uuid"], key): members
@@ -151,7 +151,7 @@ def _read_in_bulk(client: Client, contents: Contents, progress: Progress) -> Non
     contents.aggregates = read_aggregate_names(client) or {}
     holds = client.rows("/treeclaim/holds", "holds")
     consumers = client.rows("/treeclaim/allocations", "consumers", include="requests")
-    for row in chain(count("holds", holds), count("consumers", consumers)):
+    for row in chain(report_rows("holds", holds), report_rows("consumers", consumers)):
         contents.consumers[row["uuid"]] = ConsumerContents.read(row["uuid"], row)
         contents.requests[row["uuid"]] = row.get("request")
     contents.consumers = dict(sorted(contents.consumers.items()))

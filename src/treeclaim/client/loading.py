@@ -139,7 +139,7 @@ class _Planner:
             if not is_custom_name(name):
                 advice = did_you_mean(name, [*existing_names, f"CUSTOM_{name}"])
                 text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
-                self._report(first_users[name].line_of(part.name, name), text)
+                self._report(first_users[name].find_line(part.name, name), text)
         return [name for name in missing if is_custom_name(name)]
 
     def resolve_uuids(self) -> None:
@@ -248,7 +248,7 @@ class LoadOutcome:
     refusals: dict[str, str] = field(default_factory=dict)
     is_interrupted: bool = False
 
-    def names(self, action: Action) -> list[str]:
+    def list_names(self, action: Action) -> list[str]:
         """Return the names of the providers with an action."""
         return [change.after.name for change in self.done if change.action is action]
 

@@ -132,7 +132,7 @@ class PlannedChange:
                 entry[part.name] = part.written(after.values[part.name])
         return entry
 
-    def fields(self, names: Mapping[str, str]) -> Iterator[str]:
+    def format_differences(self, names: Mapping[str, str]) -> Iterator[str]:
         """Yield texts of the differences, with `names` of providers and aggregates by uuid."""
         before, after = self.before or replace(self.after, parent=None, values={}), self.after
         old, new = (

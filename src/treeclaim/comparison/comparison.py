@@ -65,7 +65,7 @@ class Response:
         """Return the multiset of allocation requests as texts."""
         return Counter(map(serialize, _sort_lists(self.document["allocation_requests"])))
 
-    def parts(self, *, has_limit: bool) -> dict[str, Any]:
+    def extract_parts(self, *, has_limit: bool) -> dict[str, Any]:
         """Return the compared parts by name; with a limit, the number of candidates replaces them."""
         headers: dict[str, Any] = {name: self.headers.get(name) for name in _EQUAL_HEADERS}
         headers |= {name: name in self.headers for name in _TIMES_AND_IDS}
@@ -120,7 +120,7 @@ def describe_differences(exchange: ResponsePair) -> dict[str, str]:
             {"status": (side.status, side.detail[:_LONGEST_DETAIL])} for side in sides
         ]
     else:
-        pairs = [side.parts(has_limit=exchange.read.has_limit) for side in sides]
+        pairs = [side.extract_parts(has_limit=exchange.read.has_limit) for side in sides]
     ours, theirs = pairs
     return {
         name: _describe_difference(name, ours.get(name), theirs.get(name))

@@ -49,7 +49,7 @@ class ServiceComparison:
     different: Counter[tuple[str, ...]] = field(default_factory=Counter)
     examples: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the comparison as a JSON document."""
         return {
             "equal": self.equal,

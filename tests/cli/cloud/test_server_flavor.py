@@ -33,7 +33,7 @@ def asked(environment, name, *options):
     return next(line for line in shown.splitlines() if "resources" in line)
 
 
-def test_server_flavor_becomes_the_query_of_nova_and_lists_what_nova_judges(environment):
+def test_server_flavor_becomes_the_query_of_nova_with_a_warning(environment):
     enabled = "root_required=!COMPUTE_STATUS_DISABLED"
     assert asked(environment, "numa") == f"resources=VCPU:2,MEMORY_MB:1024 '{enabled}'"
     assert " in_tree=" in asked(environment, "numa", "in_tree=host-1")

@@ -42,7 +42,7 @@ def run_session(environment, command_lines):
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.txt")))
-def test_commands_print_what_the_transcript_says(tmp_path, monkeypatch, name):
+def test_output_matches_the_transcript(tmp_path, monkeypatch, name):
     monkeypatch.chdir(ROOT)
     file = FOLDER / f"{name}.txt"
     expected = file.read_text()

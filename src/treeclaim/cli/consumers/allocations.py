@@ -52,8 +52,8 @@ class ClaimAllocation(CloudShow):
         --consumer-type TYPE  type of the consumer (default of a new one: {_DEFAULT_TYPE})
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = self.query(options)
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
+        query = self.build_query(options)
         consumer = parse_consumer(options.consumer) if options.consumer else str(uuid.uuid4())
         from_holds = [parse_consumer(text) for text in options.from_hold]
         query = search = resolve_providers(client, query)
@@ -145,7 +145,7 @@ class ShowAllocation(CloudShow):
 
     arguments = "CONSUMER  its uuid"
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         consumer = parse_consumer(options.consumer)
         document = client.get(f"/allocations/{consumer}")
         resources = amounts_by_provider(document["allocations"])
@@ -184,20 +184,20 @@ class PlacingCommand(CloudLister):
     item: ClassVar[str]
     waiting: ClassVar[str]
 
-    def request(self, options: argparse.Namespace) -> dict[str, Any]:
+    def build_request(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return members of the request beyond the common ones."""
         raise NotImplementedError
 
-    def members(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+    def build_members(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         """Return members of the body beside the requests."""
         del client, options
         return {}
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = self.query(options)
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
+        query = self.build_query(options)
         named = [parse_consumer(text) for text in getattr(options, "consumer", ())]
         consumers = named or [str(uuid.uuid4()) for _ in range(options.amount)]
-        request, members = self.request(options), self.members(client, options)
+        request, members = self.build_request(options), self.build_members(client, options)
         request |= {
             "alternatives": [str(resolve_providers(client, query))],
             "consumers": consumers,
@@ -215,9 +215,9 @@ class PlacingCommand(CloudLister):
             reason = str(error) if named else f"There is no place for the requested {items}"
             advice = f"'treeclaim explain {format_query(query)}' shows the reason"
             raise CommandError(reason, advice) from error
-        return self._make_result(placed, is_dry=options.dry_run)
+        return self._make_placement_result(placed, is_dry=options.dry_run)
 
-    def _make_result(self, document: Mapping[str, Any], *, is_dry: bool) -> Result:
+    def _make_placement_result(self, document: Mapping[str, Any], *, is_dry: bool) -> Result:
         placements, unplaced = document["placements"], document["unplaced"]
         rows: list[tuple[Any, ...]] = [
             (
@@ -266,12 +266,12 @@ class PlaceConsumers(PlacingCommand):
         --consumer-type TYPE = {_DEFAULT_TYPE}  type of the consumers
     """
 
-    def request(self, options: argparse.Namespace) -> dict[str, Any]:
+    def build_request(self, options: argparse.Namespace) -> dict[str, Any]:
         from_holds = [parse_consumer(text) for text in options.from_hold]
         request: dict[str, Any] = {"from_holds": from_holds} if from_holds else {}
         return request | {"consumer_type": options.consumer_type}
 
-    def members(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+    def build_members(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         rules: list[dict[str, Any]] = []
         if options.most is not None:
             rules.append({"domains": TREES, "max_per_domain": options.most})

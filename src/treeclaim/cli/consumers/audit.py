@@ -55,11 +55,11 @@ class Audit(CloudLister):
         --many                   with --yes, repair also if more than a tenth of the consumers would be orphans
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         for option, kinds in (("--repair", options.repair), ("--kind", options.kind)):
             if FindingKind.ORPHANED in kinds and not options.living_from:
                 raise CommandError(f"{option} orphaned needs --living-from")
-        living = self._living(options) if options.living_from else None
+        living = self._read_live_consumers(options) if options.living_from else None
         findings_by_kind = _audit(client, options, living)
         if options.repair and _repair(client, options, findings_by_kind, living or {}):
             findings_by_kind = _audit(client, options, living)
@@ -83,12 +83,12 @@ class Audit(CloudLister):
             status=0 if is_clean else 1,
         )
 
-    def _living(self, options: argparse.Namespace) -> dict[str, list[str]]:
+    def _read_live_consumers(self, options: argparse.Namespace) -> dict[str, list[str]]:
         """Return the uuids of live consumers by type."""
         source = options.living_from
         if source == NOVA:
-            nova = self.nova(options, "--living-from nova")
-            living = dict.fromkeys(_LIVING_TYPES, nova.living_consumers())
+            nova = self.connect_nova(options, "--living-from nova")
+            living = dict.fromkeys(_LIVING_TYPES, nova.list_live_consumers())
         else:
             living = _read_living_file(Path(source))
         empty = sorted(name for name, uuids in living.items() if not uuids)

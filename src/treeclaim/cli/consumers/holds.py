@@ -36,7 +36,7 @@ class CreateHolds(PlacingCommand):
         --user ID = {DEFAULT_OWNER}     user of the holds
     """
 
-    def request(self, options: argparse.Namespace) -> dict[str, Any]:
+    def build_request(self, options: argparse.Namespace) -> dict[str, Any]:
         terms = {
             "until": options.until,
             "returns": options.returns,
@@ -58,7 +58,7 @@ class ListHolds(CloudLister):
         {TREE_OPTION}
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {name: getattr(options, name) for name in _FILTERS if getattr(options, name)}
         filters |= build_tree_filter(client, options)
         holds = list(client.rows("/treeclaim/holds", "holds", **filters))

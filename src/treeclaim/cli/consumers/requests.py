@@ -49,7 +49,7 @@ class ImportRequests(CloudAction):
         with show_progress() as report:
             client.require_extension("storing requests")
             if options.source == NOVA:
-                requests, failures = _read_nova_requests(self.nova(options, NOVA), report)
+                requests, failures = _read_nova_requests(self.connect_nova(options, NOVA), report)
             else:
                 requests, failures = _read_request_file(Path(options.source)), {}
             done, unknown = 0, 0
@@ -74,7 +74,7 @@ def _read_nova_requests(nova: Nova, report: Progress) -> tuple[_Requests, dict[s
     """Return the known requests of servers, and the reasons for unknown ones, by uuid."""
     requests: _Requests = {}
     failures: dict[str, str] = {}
-    for done, server in enumerate(nova.servers(), 1):
+    for done, server in enumerate(nova.list_servers(), 1):
         consumer = str(server["id"])
         try:
             requests[consumer] = [_build_server_query(server)]

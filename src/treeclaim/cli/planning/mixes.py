@@ -67,14 +67,14 @@ class ShowMix(CloudLister):
 
     arguments = _NAME
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         return _make_result(client.get(_make_path(options.name)))
 
 
 class ListMixes(CloudLister):
     """List all mixes, with the number and the total weight of their requests."""
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         del options
         mixes = client.get("/treeclaim/mixes")["mixes"]
         rows = [
@@ -103,7 +103,7 @@ class LearnMix(CloudLister):
         --dry-run     show the mix without storing it
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         requests = _learn_requests(client, options.since)
         if not options.dry_run:
             client.call("PUT", _make_path(options.name), {"requests": requests})

@@ -42,16 +42,16 @@ _PLAN_OPTIONS = f"""
 class _PlanMoves(CloudLister):
     failure_status: ClassVar[int] = FAILED
 
-    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+    def build_goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         raise NotImplementedError
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
         declare_arguments(parser, _PLAN_OPTIONS)
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         body = {
-            "goal": self.goal(client, options),
+            "goal": self.build_goal(client, options),
             "max_moves": options.max_moves,
             "both_at_once": not options.cold,
             "explain": options.explain,
@@ -95,7 +95,7 @@ class DrainProviders(_PlanMoves):
         ! --leave  instead of hosts, empty the providers that have a condition with the effect leave
     """
 
-    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+    def build_goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         if options.leave:
             return {"leave": True}
         return {"empty": [find_provider(client, name)["uuid"] for name in options.host]}
@@ -114,8 +114,8 @@ class MakeRoom(_PlanMoves):
         --amount N = 1  number of consumers that are to fit
     """
 
-    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
-        query = self.query(options)
+    def build_goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+        query = self.build_query(options)
         return {"fit": {"query": str(resolve_providers(client, query)), "amount": options.amount}}
 
 
@@ -132,7 +132,7 @@ class Defragment(_PlanMoves):
         --empty-trees  empty as many hosts as possible first
     """
 
-    def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+    def build_goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         del client
         return {"keep": {"mix": options.mix, "empty_trees": options.empty_trees}}
 

@@ -34,7 +34,7 @@ class CheckSurvival(CloudLister):
         {GIVEN_OPTION}
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         body = {
             "domains": resolve_domains(client, options.domains),
             "all": options.all,

@@ -16,7 +16,7 @@ from treeclaim.model.names import normalised_uuid
 class ListAggregates(CloudLister):
     """List the names of aggregates."""
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         del options
         names = read_aggregate_names(client) or {}
         return _make_result(names, f"{format_count(len(names), 'aggregate')} with a name")
@@ -33,7 +33,7 @@ class SetAggregate(CloudLister):
         --dry-run      show what would be changed, and change nothing
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         return _store(client, {options.uuid: options.name or None}, options)
 
 
@@ -47,9 +47,11 @@ class ImportAggregates(CloudLister):
         --dry-run         show what would be changed, and change nothing
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         if options.source == NOVA:
-            names: dict[str, str | None] = {**self.nova(options, NOVA).aggregate_names()}
+            names: dict[str, str | None] = {
+                **self.connect_nova(options, NOVA).list_aggregate_names()
+            }
         else:
             names = dict(_read_name_file(Path(options.source)))
         return _store(client, names, options)

@@ -64,7 +64,7 @@ class CompareServices(DeclaredCommand):
                 reads = list(generate_reads(old, options.microversion))
             outcome = compare_services(old, new, reads, report)
         if options.format == "json":
-            print_json(outcome.document())
+            print_json(outcome.to_document())
         else:
             print_lines(*_format_outcome(outcome))
         return 1 if outcome.different else 0

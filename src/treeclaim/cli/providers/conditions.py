@@ -68,7 +68,7 @@ class ListConditions(CloudLister):
 
     arguments = TREE_OPTION
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         filters = build_tree_filter(client, options)
         states = client.provider_states([CONDITIONS.name], **filters)
         providers = [state for state in states if state[CONDITIONS.name]]

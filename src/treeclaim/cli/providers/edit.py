@@ -82,7 +82,7 @@ def _edit(client: Client, uuid: str, file: Path) -> int:
         foreign_change = PlannedChange(before, replace(base, parent=before.parent))
         notes = [
             "Another client changed this provider meanwhile:",
-            *(f"  {field}" for field in foreign_change.fields({})),
+            *(f"  {field}" for field in foreign_change.format_differences({})),
             "Adopt these changes in the file, or do not; then save it to write it.",
         ]
     raise CommandError(*notes, f"nothing was changed after {_MOST_EDITS} edits")
@@ -103,7 +103,8 @@ def _write(client: Client, plan: LoadPlan, generation: int) -> bool:
             return False
         raise
     print_lines(
-        f"{change.after.name} changed:", *(f"  {field}" for field in change.fields(plan.names))
+        f"{change.after.name} changed:",
+        *(f"  {field}" for field in change.format_differences(plan.names)),
     )
     return True
 

@@ -121,13 +121,13 @@ def _show_difference(outcome: LoadOutcome) -> None:
             continue
         if action is not Action.KEEP:
             printer.print(f"{action.value} {after.name} {after.uuid}", style=_STYLES[action])
-        for field in change.fields(plan.names):
+        for field in change.format_differences(plan.names):
             printer.print(f"    {field}", style=_STYLES[Action(field[0])])
 
 
 def _format_summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
     created, changed, deleted, unchanged = (
-        len(outcome.names(action))
+        len(outcome.list_names(action))
         for action in (Action.CREATE, Action.CHANGE, Action.DELETE, Action.KEEP)
     )
     refused = f", {len(outcome.refusals)} refused" if outcome.refusals else ""

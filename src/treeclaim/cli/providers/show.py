@@ -30,7 +30,7 @@ class ShowProvider(CloudShow):
 
     arguments = "PROVIDER  its name or uuid"
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         row = find_provider(client, options.provider)
         tree = read_documents(client, SHOWN_PARTS, in_tree=row["uuid"])
         if row["uuid"] not in tree:

@@ -49,7 +49,7 @@ class ListTrees(CloudLister):
         --inventories            also show total, reserved and ratio
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         parts = SHOWN_PARTS if options.roots else (CONDITIONS,)
         roots = [find_provider(client, name)["root_provider_uuid"] for name in options.roots]
         filters = {"in_tree": f"in:{','.join(dict.fromkeys(roots))}"} if roots else {}

@@ -52,8 +52,8 @@ class ListCandidates(CloudLister):
         {ORDER_OPTION}
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = resolve_providers(client, self.query(options))
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
+        query = resolve_providers(client, self.build_query(options))
         if "limit" not in dict(query.parameters):
             query = query.with_parameter("limit", str(options.limit))
         answer = client.candidates(query)
@@ -137,8 +137,8 @@ class ExplainCandidates(CloudShow):
         --tree PROVIDER    explain only the tree of this provider, by uuid or name
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = search = resolve_providers(client, self.query(options))
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
+        query = search = resolve_providers(client, self.build_query(options))
         if options.nearest is not None:
             search = search.with_parameter("nearest", str(options.nearest))
         if options.tree is not None:
@@ -186,8 +186,8 @@ class CountCandidates(CloudLister):
         --limit N = {_LIMIT}  most domains to show
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        requests = self._requests(options)
+    def make_result(self, client: Client, options: argparse.Namespace) -> Result:
+        requests = self._build_queries(options)
         domains = None if options.domains is None else resolve_domains(client, options.domains)
         queries = {name: str(resolve_providers(client, query)) for name, query in requests.items()}
         counted = {} if domains is None else {"domains": domains, "limit": options.limit}
@@ -211,7 +211,7 @@ class CountCandidates(CloudLister):
         ]
         return Result(columns, rows, capacities)
 
-    def _requests(self, options: argparse.Namespace) -> dict[str, CandidateQuery]:
+    def _build_queries(self, options: argparse.Namespace) -> dict[str, CandidateQuery]:
         """Return the queries of the flavor file and of the command line, by name."""
         requests = {}
         if options.flavors:
@@ -222,7 +222,7 @@ class CountCandidates(CloudLister):
             }
         if has_query(options) or not requests:
             name = options.server_flavor or "request"
-            requests[name] = self.query(options)
+            requests[name] = self.build_query(options)
         return requests
 
 

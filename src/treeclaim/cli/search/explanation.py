@@ -106,13 +106,13 @@ def _format_reason(step: Mapping[str, Any], names: AggregateNames) -> str:
 
 
 def _format_detail(detail: Mapping[str, Any], names: AggregateNames) -> str:
-    def words(name: str, value: Any) -> str:
+    def format_value(name: str, value: Any) -> str:
         values = value if isinstance(value, list) else [value]
         if name in (AGGREGATES.name, AGGREGATES.single):
             values = [format_aggregate(names, uuid) for uuid in values]
         return ",".join(map(str, values))
 
-    return " ".join(f"{name}={words(name, value)}" for name, value in detail.items())
+    return " ".join(f"{name}={format_value(name, value)}" for name, value in detail.items())
 
 
 def _make_nearest_trees(

@@ -238,15 +238,15 @@ class _Checks(UpgradeCommands):
     def __init__(self, store: Store, options: cfg.ConfigOpts) -> None:
         self._store = store
         self._upgrade_checks = (
-            ("Missing Root Provider IDs", _Checks._roots),
-            ("Incomplete Consumers", _Checks._consumers),
+            ("Missing Root Provider IDs", _Checks._check_roots),
+            ("Incomplete Consumers", _Checks._check_consumers),
             (
                 "Policy File JSON to YAML Migration",
                 (common_checks.check_policy_json, {"conf": options}),
             ),
         )
 
-    def _roots(self) -> Result:
+    def _check_roots(self) -> Result:
         if not self._store.read(count_rows, PROVIDERS_WITHOUT_ROOT):
             return Result(Code.SUCCESS)
         return Result(
@@ -255,7 +255,7 @@ class _Checks(UpgradeCommands):
             f"provider id. {_REMEDY}",
         )
 
-    def _consumers(self) -> Result:
+    def _check_consumers(self) -> Result:
         missing = self._store.read(count_rows, CONSUMERS_WITHOUT_RECORD)
         if not missing:
             return Result(Code.SUCCESS)

@@ -98,13 +98,13 @@ class OptionPlaces:
             return variable
         return self._places.get((group or _DEFAULT, name))
 
-    def error(self, group: str, name: str, text: str) -> ConfigFinding:
+    def make_error(self, group: str, name: str, text: str) -> ConfigFinding:
         """Return an error about an option."""
         return ConfigFinding(True, self.find(group, name) or f"[{group}]/{name}", text)
 
-    def warning(self, group: str, name: str, text: str) -> ConfigFinding:
+    def make_warning(self, group: str, name: str, text: str) -> ConfigFinding:
         """Return a warning about an option."""
-        return replace(self.error(group, name, text), is_error=False)
+        return replace(self.make_error(group, name, text), is_error=False)
 
 
 def _read_lines(file: str) -> Iterator[SettingLine]:
@@ -167,9 +167,9 @@ def _check_files(configuration: Configuration, places: OptionPlaces) -> Iterator
         if value and not Path(value).is_file() and options.find_file(value) is None:
             text = f"{name}: there is no file {value}"
             if name == "policy_file":
-                yield places.warning(group, name, f"{text}; the defaults apply")
+                yield places.make_warning(group, name, f"{text}; the defaults apply")
             else:
-                yield places.error(group, name, text)
+                yield places.make_error(group, name, text)
 
 
 def _check_log_handlers(
@@ -181,7 +181,7 @@ def _check_log_handlers(
     except LoggingError as error:
         is_set = (name for name in _LOG_FILES if places.find(_DEFAULT, name))
         place = _find_named_option(str(error), places)
-        finding = places.error(_DEFAULT, next(is_set, _LOG_FILES[0]), str(error))
+        finding = places.make_error(_DEFAULT, next(is_set, _LOG_FILES[0]), str(error))
         yield replace(finding, where=place or finding.where)
 
 
@@ -194,12 +194,12 @@ def _check_authentication(
         try:
             read_password_file(options.api.http_basic_auth_user_file)
         except ConfigurationError as error:
-            yield places.error("api", "http_basic_auth_user_file", str(error))
+            yield places.make_error("api", "http_basic_auth_user_file", str(error))
     if not configuration.uses_keystone:
         return
     fault = tokens.find_option_fault(options)
     if fault is not None:
-        yield places.error(_KEYSTONE, "memcached_servers", fault)
+        yield places.make_error(_KEYSTONE, "memcached_servers", fault)
         return
     keystone = check_keystone(options)
     if keystone is not None:
@@ -207,7 +207,7 @@ def _check_authentication(
         yield ConfigFinding(is_error, f"[{_KEYSTONE}]", keystone.detail)
     for fault in tokens.find_server_faults(options):
         text = f"memcached_servers: {fault}; until then Keystone validates each token"
-        yield places.warning(_KEYSTONE, "memcached_servers", text)
+        yield places.make_warning(_KEYSTONE, "memcached_servers", text)
 
 
 def _check_flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
@@ -216,12 +216,12 @@ def _check_flavors(configuration: Configuration, places: OptionPlaces) -> Iterat
         for name in ("metrics_of_aggregates", "metrics_of_flavors"):
             if getattr(options, name):
                 text = f"{name}: has no effect while metrics_of_resources = none"
-                yield places.warning("treeclaim", name, text)
+                yield places.make_warning("treeclaim", name, text)
     elif metrics.flavors is not None:
         try:
             read_flavor_file(metrics.flavors, options.max_request_groups)
         except FlavorFileError as error:
-            yield places.error("treeclaim", "metrics_of_flavors", str(error))
+            yield places.make_error("treeclaim", "metrics_of_flavors", str(error))
 
 
 def _check_database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
@@ -235,16 +235,16 @@ def _check_database(configuration: Configuration, places: OptionPlaces) -> Itera
         Store(settings).close()
         engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
-        yield places.error(*_CONNECTION, f"connection: {describe_engine_error(error)}")
+        yield places.make_error(*_CONNECTION, f"connection: {describe_engine_error(error)}")
         return
     url = make_url(settings.url)
     file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
     if file is not None and not file.exists():
         if not file.parent.is_dir():
-            yield places.error(*_CONNECTION, f"connection: there is no folder {file.parent}")
+            yield places.make_error(*_CONNECTION, f"connection: there is no folder {file.parent}")
         elif not configuration.options.placement_database.sync_on_startup:
             text = f"there is no file {file} yet; 'treeclaim db sync' makes it"
-            yield places.warning(*_CONNECTION, f"connection: {text}")
+            yield places.make_warning(*_CONNECTION, f"connection: {text}")
         return
     try:
         with lend_connection(engine):
@@ -254,12 +254,12 @@ def _check_database(configuration: Configuration, places: OptionPlaces) -> Itera
     except DBAPIError as error:
         is_refused = is_refusal(error.orig)
         text = "the server refuses this" if is_refused else "the database does not answer"
-        finding = places.error(*_CONNECTION, f"connection: {text}: {describe_cause(error)}")
+        finding = places.make_error(*_CONNECTION, f"connection: {text}: {describe_cause(error)}")
         yield replace(finding, is_error=is_refused)
     except SchemaRevisionError as error:
-        yield places.warning(*_CONNECTION, f"connection: {error}")
+        yield places.make_warning(*_CONNECTION, f"connection: {error}")
     except StoreUnavailableError as error:
-        yield places.error(*_CONNECTION, f"connection: {error.for_operators}")
+        yield places.make_error(*_CONNECTION, f"connection: {error.for_operators}")
     finally:
         engine.dispose()
 
@@ -270,14 +270,14 @@ def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterato
     try:
         enforcer, doubts, unknown = load_rules(options, list_rules())
     except PolicyFileError as error:
-        yield places.error("oslo_policy", "policy_file", f"policy_file: {error}")
+        yield places.make_error("oslo_policy", "policy_file", f"policy_file: {error}")
         return
     names = enforcer.registered_rules
     for text in doubts:
-        yield places.warning("oslo_policy", "policy_file", text)
+        yield places.make_warning("oslo_policy", "policy_file", text)
     for name in unknown:
         text = f"no operation uses rule {name!r}{did_you_mean(name, names)}"
-        yield places.warning("oslo_policy", "policy_file", text)
+        yield places.make_warning("oslo_policy", "policy_file", text)
 
 
 def find_error_place(text: str, places: OptionPlaces) -> str:

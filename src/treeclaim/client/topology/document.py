@@ -31,7 +31,7 @@ class DocumentFault:
     line: int
     text: str
 
-    def at(self, source: str) -> str:
+    def format(self, source: str) -> str:
         """Return the fault as `source:line: text`."""
         return f"{source}:{self.line}: {self.text}" if self.line else f"{source}: {self.text}"
 

@@ -193,7 +193,7 @@ class EntryReader:
         values = self._read_values(entry, members)
         if members.mig is not None:
             values[INVENTORIES.name] = {
-                **members.mig.slices(),
+                **members.mig.list_slices(),
                 **values.get(INVENTORIES.name, {}),
             }
             children = [
@@ -204,7 +204,7 @@ class EntryReader:
                         Members(entry.lines["mig"]),
                         values={INVENTORIES.name: stock},
                     )
-                    for end, stock in members.mig.positions()
+                    for end, stock in members.mig.list_positions()
                 ),
             ]
         return PlannedProvider(

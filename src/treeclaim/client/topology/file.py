@@ -36,7 +36,7 @@ class TopologyError(Exception):
 
     def __init__(self, source: str, problems: Iterable[DocumentFault]) -> None:
         self.problems = tuple(sorted(set(problems)))
-        self.lines = tuple(problem.at(source) for problem in self.problems)
+        self.lines = tuple(problem.format(source) for problem in self.problems)
         super().__init__("\n".join(self.lines))
 
 

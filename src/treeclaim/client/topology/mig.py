@@ -28,13 +28,13 @@ class Card:
     memory: int
     profiles: Profiles
 
-    def slices(self) -> Mapping[str, Any]:
+    def list_slices(self) -> Mapping[str, Any]:
         """Return the inventories of the card in the form of a file."""
         counts = ((COMPUTE, self.compute), (MEMORY, self.memory))
         slices = {f"{name}_{n}": {"total": 1} for name, count in counts for n in range(count)}
         return {**slices, MEDIA: {"total": 1}}
 
-    def positions(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def list_positions(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the name suffix and the inventories of each provider below the card."""
         for profile, (compute, memory, begins) in self.profiles.items():
             resource_class = f"CUSTOM_MIG_{re.sub('[.+]', '_', profile.upper())}"

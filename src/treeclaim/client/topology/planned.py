@@ -89,7 +89,7 @@ class PlannedProvider:
         """The line of the parent; 0 if the file omits it."""
         return self.entry.lines.get("parent", self.line if self.parent else 0)
 
-    def line_of(self, part: str, name: str) -> int:
+    def find_line(self, part: str, name: str) -> int:
         """Return the line of a name in a part; the line of the entry for classes of a card."""
         listed = self.entry.get(part)
         if isinstance(listed, Members):

@@ -152,7 +152,7 @@ def require_all_come_back(places, several):
             text = yaml.safe_dump({"providers": [entry]}, allow_unicode=bool(len(attributes) % 2))
             for _ in range(2):
                 outcome = apply_topology(source, parse_topology(text, "file"), prune=True)
-            assert len(outcome.names(Action.KEEP)) == 1
+            assert len(outcome.list_names(Action.KEEP)) == 1
             state, description = described(source)
             assert description == json.dumps(attributes, sort_keys=True)
             edited = parse_topology(_serialize(state), "edited")
