@@ -182,7 +182,7 @@ class SlotOptions:
                 [part[1:] for part in candidate.parts if part[0] == name]
                 for candidate in candidates
             ]
-            for share in _divided_shares(slot, name, divisions):
+            for share in _make_divided_shares(slot, name, divisions):
                 table.shares.append(share)
                 table.served.append((NO_GROUP, share.rows))
         return table
@@ -201,7 +201,7 @@ class SlotOptions:
         return table
 
 
-def _divided_shares(
+def _make_divided_shares(
     slot: int, name: str, divisions: Sequence[Sequence[tuple[int, int]]]
 ) -> list[Share]:
     """Return the shares of a divided amount: the first parts of all candidates, then the second parts, and so on."""

@@ -135,11 +135,11 @@ class _OrderedSearch:
 
     def run(self) -> RankedCandidates:
         """Visit trees until no remaining tree can have a better candidate."""
-        for ceiling, trees in self._batches():
+        for ceiling, trees in self._make_batches():
             self._problem.budget.check()
             if self._has_enough_before((-float(ceiling[0]), int(trees[0]))):
                 self._sort()
-            needed = self._needed(ceiling, trees)
+            needed = self._select_needed(ceiling, trees)
             if not len(trees[needed]):
                 break
             self._visit(ceiling[needed], trees[needed])
@@ -160,12 +160,12 @@ class _OrderedSearch:
         before = (_is_before(part.score, part.tree, key) for part in self._parts)
         return sum(map(np.count_nonzero, before)) >= self._wanted
 
-    def _needed(self, score: Floats, tree: Trees) -> Mask | slice:
+    def _select_needed(self, score: Floats, tree: Trees) -> Mask | slice:
         """Select the scores or ceilings that do not follow the last wanted candidate."""
         return slice(None) if self._last is None else _is_before(score, tree, self._last)
 
     def _add_scored(self, scored: ScoredCandidates) -> None:
-        scored = scored.take(self._needed(scored.score, scored.tree))
+        scored = scored.take(self._select_needed(scored.score, scored.tree))
         if not len(scored.tree):
             return
         self._problem.budget.hold(scored.nbytes)
@@ -186,7 +186,7 @@ class _OrderedSearch:
         merged = merged.take(np.lexsort((merged.tree, -merged.score)))
         if self._problem.may_repeat:
             # Equal candidates have equal scores, so the candidate of the first tree comes first.
-            merged = merged.take(_first_occurrences(merged.rows))
+            merged = merged.take(_find_first_occurrences(merged.rows))
         merged = merged.take(slice(self._wanted))
         self._problem.budget.hold(merged.nbytes - sum(part.nbytes for part in parts))
         self._parts, self._count = [merged], len(merged.tree)
@@ -196,10 +196,10 @@ class _OrderedSearch:
 
     # -- visiting trees --------------------------------------------------------------------------
 
-    def _batches(self) -> Iterator[tuple[Floats, Trees]]:
+    def _make_batches(self) -> Iterator[tuple[Floats, Trees]]:
         """Yield ceilings and trees in order: small batches at first, and where trees may have many candidates."""
         size = FIRST_BEST_TREES
-        for ceiling, trees in self._by_ceiling():
+        for ceiling, trees in self._sort_by_ceiling():
             begin = 0
             while begin < len(trees):
                 part = slice(begin, begin + size)
@@ -211,7 +211,7 @@ class _OrderedSearch:
                 begin += size
                 size *= 2
 
-    def _by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:
+    def _sort_by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:
         """Yield ceilings and trees, by descending ceiling, then in canonical order."""
         ceiling, least = self._scoring.compute_ceilings(self._anchors), -np.inf
         # Sorting all trees would take longer than a search that ends after a few trees.
@@ -278,7 +278,7 @@ class _OrderedSearch:
         trees = np.full(len(units), tree)
         if first_tree in self._approximate:
             self._approximate[tree] = ceiling
-        needed = self._needed(score, trees)
+        needed = self._select_needed(score, trees)
         rows = rows[needed]
         if len(rows):
             roots = self._problem.order.roots
@@ -309,7 +309,7 @@ class _OrderedSearch:
                 if count > most:
                     blocks.append(staged.search_beam(index))
                     drawn = np.concatenate(blocks)
-                    blocks = [drawn[_first_occurrences(drawn)]]
+                    blocks = [drawn[_find_first_occurrences(drawn)]]
                     self._approximate[tree] = ceiling
                     break
         if blocks:
@@ -323,7 +323,7 @@ def _is_before(score: Floats, tree: Trees, key: _Key) -> Mask:
     return is_before
 
 
-def _first_occurrences(rows: CandidateRows) -> Rows:
+def _find_first_occurrences(rows: CandidateRows) -> Rows:
     """Return the ascending positions of the first occurrences of each candidate."""
     keys: Sequence[Hashable]
     keys = [each.key for each in rows.tolist()] if rows.dtype == object else keys_of(rows)

@@ -41,7 +41,7 @@ class KeepTerm(TermScorer):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        distinct, inverse = _distinct(table)
+        distinct, inverse = _find_distinct(table)
         trees, counts = table.trees
         candidate, column = np.nonzero(counts[distinct])
         takes = [
@@ -76,7 +76,7 @@ class KeepTerm(TermScorer):
         return ceiling
 
 
-def _distinct(table: CandidateTable) -> tuple[Integers, Integers]:
+def _find_distinct(table: CandidateTable) -> tuple[Integers, Integers]:
     """Return the candidates that take different amounts, and for each candidate its number among them.
 
     Groups with equal amounts may exchange their providers. Eight devices for eight groups have 40,320
@@ -127,12 +127,12 @@ class Scoring:
         self._terms = [
             (
                 -term.weight / total if term.name in _OPPOSITE else term.weight / total,
-                self._scorer(_OPPOSITE.get(term.name, term.name), term.arguments),
+                self._make_scorer(_OPPOSITE.get(term.name, term.name), term.arguments),
             )
             for term in order.terms
         ]
 
-    def _scorer(self, name: TermName, arguments: Sequence[str]) -> TermScorer:
+    def _make_scorer(self, name: TermName, arguments: Sequence[str]) -> TermScorer:
         options = self._options
         classes = arguments or tuple(options.amounts)
         makers: Mapping[TermName, Callable[[], TermScorer]] = {
@@ -141,13 +141,13 @@ class Scoring:
             TermName.NEAR: lambda: NearTerm(options, arguments),
             TermName.PREFERRED: lambda: PreferredTerm(options, self.order.preferences),
             TermName.SHUFFLE: lambda: ShuffleTerm(options, arguments[0]),
-            TermName.KEEP: lambda: self._keep(*arguments),
+            TermName.KEEP: lambda: self._make_keep(*arguments),
             TermName.MOST: lambda: AttributeTerm(options, arguments, is_most=True),
             TermName.LEAST: lambda: AttributeTerm(options, arguments, is_most=False),
         }
         return makers[name]()
 
-    def _keep(self, mix_name: str, resource_class: str) -> TermScorer:
+    def _make_keep(self, mix_name: str, resource_class: str) -> TermScorer:
         mix = next(mix for mix in self.order.mixes if mix.name == mix_name)
         options = self._options
         room = MixRoom(options.forest, mix, resource_class, self._budget)

@@ -63,23 +63,23 @@ class PackTerm(_FilledTerm):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        return self._mean(lambda name: self._filled_shares(table, name))
+        return self._mean(lambda name: self._compute_shares(table, name))
 
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return bounds of the values."""
-        return self._mean(lambda name: self._extreme_share(name, is_ceiling=is_ceiling))
+        return self._mean(lambda name: self._bound_share(name, is_ceiling=is_ceiling))
 
     def _mean(self, value: Callable[[str], Floats]) -> Units:
         share = 1 / len(self._totals)
         units: Units = np.add.reduce([to_units(value(name), share) for name in self._totals])
         return units
 
-    def _amount(self, name: str) -> int:
+    def _sum_amounts(self, name: str) -> int:
         return sum(self.options.amounts[name].values())
 
-    def _filled_shares(self, table: CandidateTable, name: str) -> Floats:
+    def _compute_shares(self, table: CandidateTable, name: str) -> Floats:
         if self.options.is_local:
-            return self._tree_shares(name)[table.single_trees]
+            return self._compute_tree_shares(name)[table.single_trees]
         totals, (trees, counts) = self._totals[name], table.trees
         used = np.where(counts, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(counts, totals.tree_capacity[trees], 0).sum(axis=1)
@@ -90,36 +90,36 @@ class PackTerm(_FilledTerm):
             is_lent = mask_repetitions(rows, ~(is_inside & counts[:, None, :]).any(axis=2))
             used += np.where(is_lent, totals.used[rows], 0).sum(axis=1)
             capacity += np.where(is_lent, totals.capacity[rows], 0).sum(axis=1)
-        return _share(used + self._amount(name), capacity)
+        return _compute_share(used + self._sum_amounts(name), capacity)
 
-    def _tree_shares(self, name: str) -> Floats:
+    def _compute_tree_shares(self, name: str) -> Floats:
         totals = self._totals[name]
-        return _share(totals.tree_used + self._amount(name), totals.tree_capacity)
+        return _compute_share(totals.tree_used + self._sum_amounts(name), totals.tree_capacity)
 
-    def _extreme_share(self, name: str, *, is_ceiling: bool) -> Floats:
+    def _bound_share(self, name: str, *, is_ceiling: bool) -> Floats:
         """Return the greatest or the least value of one class under each root."""
         relations = {slot: self.options.relations[slot] for slot in self.options.amounts[name]}
         if self.options.problem.may_leave_anchors:
             return np.full(self._root_count, float(is_ceiling))
         if all(relation.pairs.is_local for relation in relations.values()):
-            return self._tree_shares(name)
+            return self._compute_tree_shares(name)
         # The share of a tree and its sharing providers together lies between the least and the greatest single share.
         totals = self._totals[name]
-        units = self._amount(name) if is_ceiling else 0
-        tree_share = _share(totals.tree_used + units, totals.tree_capacity)
+        units = self._sum_amounts(name) if is_ceiling else 0
+        tree_share = _compute_share(totals.tree_used + units, totals.tree_capacity)
         bounds = [np.where(totals.tree_capacity > 0, tree_share, 1 - is_ceiling)]
         for slot, relation in relations.items():
             provider = relation.pairs.provider
             tree = np.arange(self._root_count).repeat(np.diff(relation.pairs.starts))
             is_lent = self.options.forest.order.tree[provider] != tree
-            lent_share = _share(totals.used[provider] + units, totals.capacity[provider])
+            lent_share = _compute_share(totals.used[provider] + units, totals.capacity[provider])
             shares = np.where(is_lent, lent_share, tree_share[tree])
             bounds.append(self.options.find_extremes(slot, shares, is_ceiling=is_ceiling))
         bound: Floats = (np.maximum if is_ceiling else np.minimum).reduce(bounds)
         return bound
 
 
-def _share(used: Floats, capacity: Floats) -> Floats:
+def _compute_share(used: Floats, capacity: Floats) -> Floats:
     share: Floats = np.minimum(used / np.maximum(capacity, 1), 1)
     return share
 
@@ -138,17 +138,17 @@ class PackProvidersTerm(_FilledTerm):
             class_shares = table.find_shares(name)
             for share in class_shares:
                 part = share.amount / self.options.amounts[name][share.slot]
-                value = self._filled_shares(name, share, class_shares) * part
+                value = self._compute_shares(name, share, class_shares) * part
                 units += to_units(value, self._weight)
         return units
 
-    def _filled_shares(self, name: str, share: Share, class_shares: Sequence[Share]) -> Floats:
+    def _compute_shares(self, name: str, share: Share, class_shares: Sequence[Share]) -> Floats:
         totals = self._totals[name]
         used_units = totals.used[share.rows] + share.amount
         for added in class_shares:
             if added is not share and not self.options.are_apart(share.slot, added.slot):
                 used_units += np.where(added.rows == share.rows, added.amount, 0)
-        return _share(used_units, totals.capacity[share.rows])
+        return _compute_share(used_units, totals.capacity[share.rows])
 
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return bounds: either all slots that may take from a provider do, or only one slot does."""
@@ -164,7 +164,7 @@ class PackProvidersTerm(_FilledTerm):
                         if not options.are_apart(slot, second_slot)
                     )
                 rows = options.relations[slot].pairs.provider
-                shares = _share(totals.used[rows] + added_units, totals.capacity[rows])
+                shares = _compute_share(totals.used[rows] + added_units, totals.capacity[rows])
                 extreme = options.find_extremes(slot, shares, is_ceiling=is_ceiling)
                 units += to_units(extreme, self._weight)
         return units

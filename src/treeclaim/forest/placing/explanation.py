@@ -66,7 +66,7 @@ def explain_with_rules(
                 permitted: Mask = np.logical_and.reduce([matching, *masks])
                 return permitted
             permitted = np.zeros(len(matching), dtype=np.bool_)
-            for anchor, rows in _givers_by_anchor(problem):
+            for anchor, rows in _draw_givers(problem):
                 budget.check()
                 if not permitted[anchor]:
                     trees = find_trees(forest, rows)
@@ -80,7 +80,7 @@ def explain_with_rules(
     return explain_request(forest, request, Focus(), budget, rules=named, judge=judge)
 
 
-def _givers_by_anchor(problem: Problem) -> Iterator[tuple[int, list[int]]]:
+def _draw_givers(problem: Problem) -> Iterator[tuple[int, list[int]]]:
     """Yield the anchor and the giving providers of each candidate, with repetitions under several anchors."""
     giving = list(problem.giving)
     if problem.plan.split:

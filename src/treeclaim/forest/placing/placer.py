@@ -63,30 +63,31 @@ class Placer:
 
     def place_all(self) -> Attempt:
         """Place all consumers; with a rule `same_domain`, try the domains one after the other."""
-        affine = next(((rule, domains) for rule, domains in self._rules if rule.same_domain), None)
-        if affine is None:
-            return self._attempt(None, HoldRoom(self.forest, self.budget))
-        best: Attempt | None = None
         room = HoldRoom(self.forest, self.budget)
+        same_domain = next((each for each in self._rules if each[0].same_domain), None)
+        if same_domain is None:
+            return self._attempt(None, room)
+        rule, domains = same_domain
+        best: Attempt | None = None
         most: Rows | None = None
         # All consumers with allocations that the rule counts must be in the domain.
-        open_domains = np.ones(affine[1].count, dtype=np.bool_)
-        for holder in self._counted_holders(affine[0]):
-            domains = affine[1].find_containing(self._trees_of(holder))
-            open_domains[np.setdiff1d(np.arange(affine[1].count), domains)] = False
-        for domain in self._domains_in_order(*affine, open_domains):
+        open_domains = np.ones(domains.count, dtype=np.bool_)
+        for holder in self._find_counted_holders(rule):
+            present = domains.find_containing(self._find_trees(holder))
+            open_domains[np.setdiff1d(np.arange(domains.count), present)] = False
+        for domain in self._draw_domains(rule, domains, open_domains):
             attempt = self._attempt(domain, room)
             if not attempt.unplaced:
                 return attempt
             room.remove_placed()
             if best is None or attempt.reached > best.reached:
                 best = attempt
-                most = self._bound_reached(*affine) if most is None else most
-                # A domain in which the call gets no further changes neither the result nor its explanation.
+                most = self._bound_reached(rule, domains) if most is None else most
+                # A domain that cannot reach more consumers changes neither the result nor its explanation.
                 open_domains &= most > best.reached
         return self._attempt(None, room) if best is None else best
 
-    def _bound_reached(self, affine: Rule, domains: RuleDomains) -> Rows:
+    def _bound_reached(self, rule: Rule, domains: RuleDomains) -> Rows:
         """Return upper bounds of `Attempt.reached` in each domain."""
         draws = any(request.from_holds for request in self.placing.requests)
         if draws:
@@ -103,9 +104,9 @@ class Placer:
             consumer_count += len(request.consumers)
             indices += new
             fits = np.full(domains.count, len(new))
-            if number in affine.requests:
+            if number in rule.requests:
                 bounds = [
-                    self._bound_fits(query, domains) for query in self._initial_queries(number)
+                    self._bound_fits(query, domains) for query in self._get_initial_queries(number)
                 ]
                 np.minimum(fits, np.add.reduce(bounds), out=fits)
             placed[is_open] += fits[is_open]
@@ -120,20 +121,20 @@ class Placer:
 
     # -- one domain after the other --------------------------------------------------------------
 
-    def _counted_holders(self, rule: Rule) -> list[Holder]:
+    def _find_counted_holders(self, rule: Rule) -> list[Holder]:
         """Return the consumers with allocations that a rule counts."""
-        names = [consumer for number, consumer in self._consumers() if number in rule.requests]
+        names = [
+            consumer for number, consumer in self._list_consumers() if number in rule.requests
+        ]
         counted = (*names, *rule.others)
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
-    def _domains_in_order(
-        self, affine: Rule, domains: RuleDomains, open_domains: Mask
-    ) -> Iterator[int]:
+    def _draw_domains(self, rule: Rule, domains: RuleDomains, open_domains: Mask) -> Iterator[int]:
         """Yield open domains in the order of the first new consumer's candidates.
 
         `open_domains` is changed: yielded domains are closed, and the caller may close further domains.
         """
-        first = self._first_new(affine)
+        first = self._find_first_request(rule)
         if first is None:
             return
         request = self.placing.requests[first]
@@ -158,16 +159,18 @@ class Placer:
                 open_domains[visited_domains] = False
                 yield from domains.sort(visited_domains)
 
-    def _first_new(self, rule: Rule) -> int | None:
+    def _find_first_request(self, rule: Rule) -> int | None:
         """Return the number of the request of the rule's first consumer without allocations."""
-        new = (number for number, consumer in self._consumers() if consumer not in self.holders)
+        new = (
+            number for number, consumer in self._list_consumers() if consumer not in self.holders
+        )
         return next((number for number in new if number in rule.requests), None)
 
     # -- one attempt -----------------------------------------------------------------------------
 
     def _attempt(self, domain: int | None, room: HoldRoom) -> Attempt:
-        attempt, rules = Attempt(domain=domain), self._rule_states(domain)
-        for number, consumer in self._consumers():
+        attempt, rules = Attempt(domain=domain), self._make_rule_states(domain)
+        for number, consumer in self._list_consumers():
             if consumer not in self.holders and attempt.unplaced and not self.placing.partial:
                 attempt.unplaced.append(consumer)
                 continue
@@ -180,7 +183,7 @@ class Placer:
             attempt.unplaced.append(consumer)
         return attempt
 
-    def _consumers(self) -> Iterator[tuple[int, str]]:
+    def _list_consumers(self) -> Iterator[tuple[int, str]]:
         """Yield the numbers of requests and their consumers, in the order of the call."""
         for number, request in enumerate(self.placing.requests):
             for consumer in request.consumers:
@@ -195,8 +198,8 @@ class Placer:
             A Forest with the used amounts, and the held amounts from which the consumer may not draw; its strict
             rules; for rules on skew, the domains that had a candidate when the call began.
         """
-        room, rules = HoldRoom(self.forest, self.budget), self._rule_states(attempt.domain)
-        for number, consumer in self._consumers():
+        room, rules = HoldRoom(self.forest, self.budget), self._make_rule_states(attempt.domain)
+        for number, consumer in self._list_consumers():
             if consumer == attempt.unplaced[0]:
                 break
             self._place(room, rules, number, consumer)
@@ -204,17 +207,17 @@ class Placer:
         request = self.placing.requests[number]
         query = room.get_pool(request).get_query(request.alternatives[0])
         forest = query.forest.make_view(held=room.find_held_without(request.from_holds))
-        return forest, strict, self._eligible_domains(number, strict)
+        return forest, strict, self._find_eligible_domains(number, strict)
 
-    def _rule_states(self, domain: int | None) -> list[RuleState]:
+    def _make_rule_states(self, domain: int | None) -> list[RuleState]:
         """Return the rules, which count the consumers with allocations; see `RuleState` for the domain."""
         states = [
             RuleState(number, rule, domains, domain)
             for number, (rule, domains) in enumerate(self._rules)
         ]
         for state in states:
-            for holder in self._counted_holders(state.rule):
-                state.add(self._trees_of(holder))
+            for holder in self._find_counted_holders(state.rule):
+                state.add(self._find_trees(holder))
         return states
 
     def _place(
@@ -223,7 +226,7 @@ class Placer:
         """Place a consumer on its first candidate; a consumer with allocations keeps them."""
         self.budget.check()
         if consumer in self.holders:
-            return self._placement_of_holder(consumer)
+            return self._make_holder_placement(consumer)
         match = self._find_candidate(room, rules, number)
         if match is None:
             return None
@@ -244,7 +247,7 @@ class Placer:
         for drop in range(len(soft) + 1):
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in request_rules if rule not in dropped]
-            eligible = self._eligible_domains(number, kept)
+            eligible = self._find_eligible_domains(number, kept)
             pool = room.get_pool(request)
             match = pool.find_first(request.alternatives, rules=kept, eligible=eligible)
             if match is not None:
@@ -253,24 +256,24 @@ class Placer:
 
     # -- the state when the call began -----------------------------------------------------------
 
-    def _initial_queries(self, number: int) -> Iterator[Query]:
+    def _get_initial_queries(self, number: int) -> Iterator[Query]:
         """Yield the queries of a request's alternatives in the state when the call began."""
         request = self.placing.requests[number]
         for alternative in request.alternatives:
             yield self._initial_room.get_pool(request).get_query(alternative)
 
-    def _eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
+    def _find_eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
         """Return the domains that had a candidate for a request, by rule on skew."""
         domains_by_rule = self._eligible.setdefault(number, {})
         for rule in rules:
             self.budget.check()
             if rule.rule.max_skew is not None and rule.number not in domains_by_rule:
-                domains_by_rule[rule.number] = self._with_candidates(number, rule.domains)
+                domains_by_rule[rule.number] = self._find_candidate_domains(number, rule.domains)
         return domains_by_rule
 
-    def _with_candidates(self, number: int, domains: RuleDomains) -> Mask:
+    def _find_candidate_domains(self, number: int, domains: RuleDomains) -> Mask:
         has_any = np.zeros(domains.count, dtype=np.bool_)
-        for query in self._initial_queries(number):
+        for query in self._get_initial_queries(number):
             matching = query.find_matching_trees()
             if matching is not None:
                 has_any |= domains.find_with_any_tree(matching)
@@ -281,12 +284,12 @@ class Placer:
 
     # -- consumers with allocations --------------------------------------------------------------
 
-    def _trees_of(self, holder: Holder) -> tuple[int, ...]:
+    def _find_trees(self, holder: Holder) -> tuple[int, ...]:
         return find_trees(self.forest, find_rows(self.forest, holder.allocations))
 
-    def _placement_of_holder(self, consumer: str) -> Placement:
+    def _make_holder_placement(self, consumer: str) -> Placement:
         holder = self.holders[consumer]
-        trees = self._trees_of(holder)
+        trees = self._find_trees(holder)
         return Placement(
             consumer,
             holder.alternative,

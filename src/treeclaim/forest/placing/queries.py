@@ -92,7 +92,7 @@ class Query:
         self._seen_moment = self.scratch.moment
         self._latest: tuple[int, Problem] = self.scratch.moment, problem
         """The last related problem, and its moment."""
-        self._scoring = self._scoring_of(problem)
+        self._scoring = self._make_scoring(problem)
         roots = len(problem.order.roots)
         anchors = all_anchors(problem)
         self._value = np.full(roots, -np.inf)
@@ -165,7 +165,7 @@ class Query:
         )
         return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
 
-    def _scoring_of(self, problem: Problem) -> Scoring | None:
+    def _make_scoring(self, problem: Problem) -> Scoring | None:
         order = self.request.order
         if order is None:
             return None
@@ -173,7 +173,7 @@ class Query:
 
     def _draw(self, problem: Problem, anchors: Trees | None) -> Iterator[Candidate]:
         """Yield the candidates of anchors; None means all, as do divided amounts."""
-        scoring = self._scoring_of(problem)
+        scoring = self._make_scoring(problem)
         if scoring is not None:
             for wanted in _WANTED:
                 ranked = rank_candidates(problem, scoring, wanted, anchors)
@@ -226,7 +226,7 @@ class Query:
         """Return the first candidate of the best allowed tree."""
         self._invalidate_changed()
         size = TREES_TOGETHER
-        while (tree := self._best_tree(allowed)) is not None and not self._is_known[tree]:
+        while (tree := self._find_best_tree(allowed)) is not None and not self._is_known[tree]:
             unknown = np.flatnonzero(allowed & ~self._is_known & (self._value > -np.inf))
             values = self._value[unknown]
             if self._value[tree] == np.inf:
@@ -242,7 +242,7 @@ class Query:
             self._initial_problem, self._chosen[tree].tolist(), is_approximate=is_approximate
         )
 
-    def _best_tree(self, allowed: Mask) -> int | None:
+    def _find_best_tree(self, allowed: Mask) -> int | None:
         """Return the first allowed tree with the greatest value; None if no allowed tree has a candidate."""
         if not len(allowed):
             return None
@@ -327,7 +327,7 @@ class Query:
             self._choose(of_tree[at], rows[at], scores[at])
         for tree in staged.trees[~is_small].tolist():
             # Bounds depend on the providers that have room now.
-            current_scoring = self._scoring_of(source.problem) or scoring
+            current_scoring = self._make_scoring(source.problem) or scoring
             ranked = rank_candidates(source.problem, current_scoring, 1, np.array([tree]))
             if len(ranked.rows):
                 self._choose(np.array([tree]), ranked.rows, ranked.score)

@@ -129,20 +129,20 @@ class HoldRoom:
     def _free_only(self, holds: Holds) -> None:
         """Free the remaining amounts of these holds, and of no further hold."""
         if holds != self._free_holds:
-            self._scratch.take(self._remaining_allocations(self._free_holds))
-            self._scratch.give_back(self._remaining_allocations(holds))
+            self._scratch.take(self._list_remaining(self._free_holds))
+            self._scratch.give_back(self._list_remaining(holds))
             self._free_holds = holds
 
-    def _remaining_allocations(self, holds: Holds) -> list[Allocation]:
+    def _list_remaining(self, holds: Holds) -> list[Allocation]:
         forest = self._scratch.forest
         return [
             (row, name, amount)
             for hold in holds
-            for row, name, amount in make_allocations(forest, self._remaining_of(hold))
+            for row, name, amount in make_allocations(forest, self._get_remaining(hold))
             if amount
         ]
 
-    def _remaining_of(self, hold: str) -> dict[str, dict[str, int]]:
+    def _get_remaining(self, hold: str) -> dict[str, dict[str, int]]:
         """Return the remaining amounts of a hold; the caller may change them."""
         if hold not in self._remaining:
             amounts = self._held.by_hold.get(hold, {})
@@ -156,7 +156,7 @@ class HoldRoom:
         for row, name, amount in allocations:
             missing = amount
             for hold in holds:
-                units = self._remaining_of(hold).get(self._scratch.forest.uuid_of(row), {})
+                units = self._get_remaining(hold).get(self._scratch.forest.uuid_of(row), {})
                 part = min(units.get(name, 0), missing)
                 if part:
                     units[name] -= part

@@ -140,8 +140,8 @@ class RuleState:
         domains = self.domains
         if self.rule.same_domain:
             return domains.find_trees_in_any(np.arange(domains.count) == self._only)
-        limit, emptiest = self._limit(eligible)
-        mask = domains.find_trees_only_in(self._open_domains(limit))
+        limit, emptiest = self._find_limit(eligible)
+        mask = domains.find_trees_only_in(self._find_open_domains(limit))
         if len(emptiest) and domains.overlap:
             mask |= domains.find_trees_in_all(emptiest) & domains.find_trees_only_in(
                 self.counts <= limit
@@ -153,17 +153,17 @@ class RuleState:
         domains = self.domains.find_containing(trees)
         if self.rule.same_domain:
             return self._only in domains
-        limit, emptiest = self._limit(eligible)
+        limit, emptiest = self._find_limit(eligible)
         if len(emptiest) and set(emptiest.tolist()) <= set(domains):
             limit += 1
-        return bool(domains) and bool(self._open_domains(limit)[list(domains)].all())
+        return bool(domains) and bool(self._find_open_domains(limit)[list(domains)].all())
 
-    def _open_domains(self, limit: int) -> Mask:
+    def _find_open_domains(self, limit: int) -> Mask:
         is_open: Mask = self.counts < limit
         is_open[self._present] = True
         return is_open
 
-    def _limit(self, eligible: EligibleDomains) -> tuple[int, Rows]:
+    def _find_limit(self, eligible: EligibleDomains) -> tuple[int, Rows]:
         """Return the count that closes a domain, and for `max_skew` the emptiest domains.
 
         For a consumer in all of the emptiest domains, the limit is higher by one.

@@ -63,14 +63,14 @@ class ScratchForest:
         order, classes = self.forest.order, self.forest.catalogue.resource_classes
         for row, name, amount in include_consumed(self.forest, allocations):
             class_id = classes[name].id
-            columns = self._columns(class_id)
+            columns = self._get_writable(class_id)
             index = columns.index_of(row)
             tree = int(order.tree[row])
             changed_at = self.taken_at if amount > 0 else self.followed_at
             changed_at[tree] = self.moment
             columns.used.values[index] += amount
             columns.free.values[index] -= amount
-            self._note_total(name, row, tree, amount)
+            self._update_total(name, row, tree, amount)
         for head in self._barred:
             self._hide_free(head)
 
@@ -84,7 +84,7 @@ class ScratchForest:
         The indices of inventories are distinct, and the amounts positive.
         """
         self.moment += 1
-        columns = self._columns(class_id)
+        columns = self._get_writable(class_id)
         columns.used.values[indices] += amounts
         columns.free.values[indices] -= amounts
         rows = columns.row.values[indices]
@@ -120,14 +120,14 @@ class ScratchForest:
 
     def _hide_free(self, head: int) -> None:
         for class_id, index in self._barred[head]:
-            free = self._columns(class_id).free.values
+            free = self._get_writable(class_id).free.values
             free[index] = min(free[index], 0)
 
     def _end_conditions(self) -> None:
         for head, inventories in self._barred.items():
             self._mark(self.followed_at, head)
             for class_id, index in inventories:
-                self._columns(class_id).add_usage(np.array([index]), np.array([0]))
+                self._get_writable(class_id).add_usage(np.array([index]), np.array([0]))
         self._barred.clear()
 
     def _mark(self, changed_at: Integers, row: int) -> None:
@@ -158,11 +158,11 @@ class ScratchForest:
                 added_units = int(current.used.values[index] - columns.used.values[index])
                 columns.used.values[index] = current.used.values[index]
                 columns.free.values[index] = current.free.values[index]
-                self._note_total(names[class_id].name, row, tree, added_units)
+                self._update_total(names[class_id].name, row, tree, added_units)
         self._placed.clear()
         return True
 
-    def _note_total(self, name: str, row: int, tree: int, added_units: int) -> None:
+    def _update_total(self, name: str, row: int, tree: int, added_units: int) -> None:
         totals = self._totals.get(name)
         if totals is not None:
             totals.add_used(row, tree, added_units)
@@ -182,7 +182,7 @@ class ScratchForest:
         for name in include_consumed_classes(self.forest, names):
             class_id = self.forest.catalogue.resource_classes[name].id
             if class_id in self.forest.classes:
-                self._columns(class_id)
+                self._get_writable(class_id)
 
     def get_totals(self, name: str) -> ClassTotals:
         """Return the totals of a class; later changes update them."""
@@ -190,8 +190,8 @@ class ScratchForest:
             self._totals[name] = get_totals(self.forest, name).copy()
         return self._totals[name]
 
-    def _columns(self, class_id: int) -> ClassInventories:
-        """Return the changeable columns of a class."""
+    def _get_writable(self, class_id: int) -> ClassInventories:
+        """Return the writable columns of a class, copied at the first call."""
         columns = self._written.get(class_id)
         if columns is None:
             columns = self.forest.classes[class_id].copy_usage()

@@ -37,7 +37,7 @@ class PlacementSeries:
         self._pool = QueryPool(ScratchForest(forest), self._budget, MOST_BYTES)
         self._is_over = False
         self._shape = forest.order, forest.catalogue
-        self._refreshed = _refreshed(forest)
+        self._overwrite_count = _count_overwrites(forest)
 
     def _check(self) -> None:
         if thread_time() > self._end:
@@ -51,7 +51,7 @@ class PlacementSeries:
             or forest is not self._forest
             or forest.order is not order
             or forest.catalogue is not catalogue
-            or _refreshed(forest) != self._refreshed
+            or _count_overwrites(forest) != self._overwrite_count
             or self.nbytes > MOST_BYTES
         ):
             return False
@@ -92,6 +92,6 @@ class PlacementSeries:
         return None
 
 
-def _refreshed(forest: Forest) -> int:
+def _count_overwrites(forest: Forest) -> int:
     """Return a counter of changes of inventories beyond their used amounts."""
     return sum(columns.overwrite_count for columns in forest.classes.values())

@@ -66,27 +66,27 @@ def count_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
         # Providers that consume from the same inventory depend on each other.
         return counts, matching
     if len(problem.plan.slots) == 1 and armed_heads(forest) is None:
-        numbers = _pairs_of(problem.relations[0], matching)
+        numbers = _find_pairs(problem.relations[0], matching)
         providers = problem.relations[0].pairs.provider[numbers]
-        uses = _class_uses(forest, problem.plan, providers[:, None])
+        uses = _sum_uses(forest, problem.plan, providers[:, None])
         times = _count_times(forest, uses, len(providers))
         return sum_by_part(forest.order.tree[providers], times, len(counts)), matching[:0]
     is_single = np.logical_and.reduce(
-        [_option_counts(relation)[matching] == 1 for relation in problem.relations]
+        [_count_options(relation)[matching] == 1 for relation in problem.relations]
     )
-    numbers_by_slot = [_pairs_of(each, matching[is_single]) for each in problem.relations]
+    numbers_by_slot = [_find_pairs(each, matching[is_single]) for each in problem.relations]
     only = [
         relation.pairs.provider[numbers]
         for relation, numbers in zip(problem.relations, numbers_by_slot, strict=True)
     ]
     chosen = np.stack(only, axis=1)
-    times = _count_times(forest, _class_uses(forest, problem.plan, chosen), len(chosen))
+    times = _count_times(forest, _sum_uses(forest, problem.plan, chosen), len(chosen))
     times[_find_first_uses(forest, problem.plan, chosen)] = 1
     counts[matching[is_single]] = times
     return counts, matching[~is_single]
 
 
-def _option_counts(relation: Relation) -> Integers:
+def _count_options(relation: Relation) -> Integers:
     """Return for each root the number of providers of a local relation that have room."""
     starts = relation.pairs.starts
     if relation.fits is None:
@@ -94,7 +94,7 @@ def _option_counts(relation: Relation) -> Integers:
     return np.diff(counts_before(relation.fits)[starts])
 
 
-def _pairs_of(relation: Relation, trees: Trees) -> Integers:
+def _find_pairs(relation: Relation, trees: Trees) -> Integers:
     """Return the numbers of the pairs with room in some trees of a local relation."""
     starts = relation.pairs.starts
     _, numbers = Window(starts[trees], starts[trees + 1] - starts[trees]).pairs()
@@ -119,7 +119,7 @@ def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
 
 def _take(scratch: ScratchForest, plan: Plan, chosen: Choices, *, is_once: bool) -> Integers:
     """Take candidates of different trees, once or as often as each fits; return the number of times."""
-    uses = _class_uses(scratch.forest, plan, chosen)
+    uses = _sum_uses(scratch.forest, plan, chosen)
     is_first_use = _find_first_uses(scratch.forest, plan, chosen)
     times = _count_times(scratch.forest, uses, len(chosen))
     times[is_first_use | is_once] = 1
@@ -128,7 +128,7 @@ def _take(scratch: ScratchForest, plan: Plan, chosen: Choices, *, is_once: bool)
     for candidate in chosen[is_first_use].tolist():
         scratch.begin_conditions(
             (candidate[number], name, amount)
-            for number, slot in _giving_slots(plan)
+            for number, slot in _find_giving_slots(plan)
             for name, amount in slot.resources.items()
         )
     return times
@@ -148,22 +148,22 @@ def _find_first_uses(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
     heads = armed_heads(forest)
     if heads is None:
         return np.zeros(len(chosen), dtype=np.bool_)
-    used = chosen[:, [number for number, _ in _giving_slots(plan)]]
+    used = chosen[:, [number for number, _ in _find_giving_slots(plan)]]
     is_first_use: Mask = (heads[used] != NO_ROW).any(axis=1)
     return is_first_use
 
 
-def _giving_slots(plan: Plan) -> list[tuple[int, Slot]]:
+def _find_giving_slots(plan: Plan) -> list[tuple[int, Slot]]:
     return [(number, slot) for number, slot in enumerate(plan.slots) if slot.resources]
 
 
-def _class_uses(forest: Forest, plan: Plan, chosen: Choices) -> ClassUses:
+def _sum_uses(forest: Forest, plan: Plan, chosen: Choices) -> ClassUses:
     """Return the amounts that candidates use and consume; candidates must not share an inventory."""
     if not len(chosen):
         return {}
     takes = [
         TakenAmounts(name, chosen[:, number], amount)
-        for number, slot in _giving_slots(plan)
+        for number, slot in _find_giving_slots(plan)
         for name, amount in slot.resources.items()
     ]
     uses: defaultdict[int, list[tuple[Rows, Integers, Integers]]] = defaultdict(list)

@@ -83,7 +83,7 @@ def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget:
         kept_draws = {hold: each for hold, each in consumer.drawn.items() if hold not in released}
         if len(kept_draws) < len(consumer.drawn):
             consumers[name] = replace(consumer, drawn=kept_draws)
-    forest.apply(Changes(NOWHERE, usage=_usage_of(forest, used, budget)))
+    forest.apply(Changes(NOWHERE, usage=_sum_usage(forest, used, budget)))
 
 
 def release_held(
@@ -113,7 +113,7 @@ def _sum_amounts(before: Amounts, amounts: Amounts, sign: int) -> dict[str, dict
     return {uuid: dict(units_by_class) for uuid, units_by_class in sums.items()}
 
 
-def _usage_of(
+def _sum_usage(
     forest: Forest, allocations: Iterable[Allocation], budget: Budget
 ) -> Mapping[int, UsageChange]:
     """Return changes by id of the provider."""
@@ -135,22 +135,21 @@ def _remove_trees(
     for name, consumer in list(consumers.items()):
         budget.check()
         if not removed.isdisjoint(consumer.allocations):
-            allocations = _without_providers(consumer.allocations, removed)
+            allocations = _drop_providers(consumer.allocations, removed)
             drawn = {
-                hold: _without_providers(amounts, removed)
-                for hold, amounts in consumer.drawn.items()
+                hold: _drop_providers(amounts, removed) for hold, amounts in consumer.drawn.items()
             }
             consumers[name] = replace(consumer, allocations=allocations, drawn=drawn)
             if not allocations:
                 del consumers[name]
     by_hold = {
-        hold: _without_providers(amounts, removed) for hold, amounts in forest.held.by_hold.items()
+        hold: _drop_providers(amounts, removed) for hold, amounts in forest.held.by_hold.items()
     }
     # `everywhere` may keep the amounts of removed providers, because no search reads them.
     forest.held = replace(forest.held, by_hold=by_hold)
 
 
-def _without_providers(amounts: Amounts, removed: set[str]) -> dict[str, Mapping[str, int]]:
+def _drop_providers(amounts: Amounts, removed: set[str]) -> dict[str, Mapping[str, int]]:
     return {
         uuid: units_by_class for uuid, units_by_class in amounts.items() if uuid not in removed
     }
@@ -181,7 +180,7 @@ def _place(
             count += 1
         placed.append(count)
     # `_begin_conditions` may move providers to other rows.
-    usage = _usage_of(forest, placed_allocations, budget)
+    usage = _sum_usage(forest, placed_allocations, budget)
     _begin_conditions(forest, {row for row, _, _ in placed_allocations})
     forest.apply(Changes(NOWHERE, usage=usage))
     return placed

@@ -90,16 +90,16 @@ class _Batch:
         for target in self._targets:
             self._budget.check()
             errors: list[TreeclaimError] = [
-                *self._faults_of_names(target),
+                *self._find_name_faults(target),
                 *(InvalidParentError(faults[uuid]) for uuid in [target.uuid] if uuid in faults),
-                *self._faults_of_inventories(target),
+                *self._find_inventory_faults(target),
             ]
             self._problems += [EntryFault(target.index, error) for error in errors]
         if self._problems:
             self._problems.sort(key=lambda problem: problem.index)
             raise BatchRefusedError(self._problems[:MOST_PROBLEMS])
         self._ids = self._assign_ids()
-        records = list(self._records())
+        records = list(self._make_records())
         self._require_sound_consumption({record.id: record for record in records})
         self._forest.apply(Changes(NOWHERE, records=records))
 
@@ -108,14 +108,14 @@ class _Batch:
     def _create_names(self) -> None:
         """Create the missing custom names, with ids above all existing ids."""
         catalogue = self._forest.catalogue
-        traits = self._missing_names(catalogue.traits, TRAITS.name)
-        classes = self._missing_names(catalogue.resource_classes, INVENTORIES.name)
+        traits = self._find_missing_names(catalogue.traits, TRAITS.name)
+        classes = self._find_missing_names(catalogue.resource_classes, INVENTORIES.name)
         if traits or classes:
             traits = [*catalogue.traits.values(), *traits]
             classes = [*catalogue.resource_classes.values(), *classes]
             self._forest.apply(Changes(NOWHERE, catalogue=Catalogue.of(traits, classes)))
 
-    def _missing_names(
+    def _find_missing_names(
         self, existing_entries: Mapping[str, CatalogueEntry], part: str
     ) -> list[CatalogueEntry]:
         first = max((entry.id for entry in existing_entries.values()), default=0) + 1
@@ -123,7 +123,7 @@ class _Batch:
         missing = sorted(filter(is_custom_name, named - existing_entries.keys()))
         return [CatalogueEntry(first + number, name, None) for number, name in enumerate(missing)]
 
-    def _faults_of_names(self, target: _Target) -> Iterator[TreeclaimError]:
+    def _find_name_faults(self, target: _Target) -> Iterator[TreeclaimError]:
         catalogue, values = self._forest.catalogue, target.entry.values
         for name in values.get(INVENTORIES.name, ()):
             if name not in catalogue.resource_classes:
@@ -143,17 +143,17 @@ class _Batch:
             if target.is_new:
                 parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
                 affected |= {parent_by_uuid[target.uuid] or target.uuid}
-            elif not isinstance(parent, Omission) and parent != self._parent_of(target.uuid):
+            elif not isinstance(parent, Omission) and parent != self._find_parent(target.uuid):
                 parent_by_uuid[target.uuid] = parent
                 affected |= {target.uuid, parent or target.uuid}
         before: dict[str, str | None] = {}
         for row in find_tree_rows(self._forest, affected):
             self._budget.check()
             uuid = self._forest.uuid_of(row)
-            before[uuid] = self._parent_of(uuid)
+            before[uuid] = self._find_parent(uuid)
         return Hierarchy(before, parent_by_uuid)
 
-    def _parent_of(self, uuid: str) -> str | None:
+    def _find_parent(self, uuid: str) -> str | None:
         row = self._forest.row_of(uuid)
         return None if row is None else self._forest.provider(row).parent_uuid
 
@@ -164,13 +164,13 @@ class _Batch:
         ordered = [uuid for wave in self._hierarchy.sort_into_waves(self._new) for uuid in wave]
         return {uuid: first + number for number, uuid in enumerate(ordered)}
 
-    def _id_of(self, uuid: str) -> int:
+    def _get_id(self, uuid: str) -> int:
         row = self._forest.row_of(uuid)
         return self._ids[uuid] if row is None else int(self._forest.id.values[row])
 
     # -- providers -------------------------------------------------------------------------------
 
-    def _faults_of_inventories(self, target: _Target) -> Iterator[TreeclaimError]:
+    def _find_inventory_faults(self, target: _Target) -> Iterator[TreeclaimError]:
         """Yield errors for negative capacities and for deleted classes that are in use."""
         inventories: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
         if inventories is None:
@@ -188,7 +188,7 @@ class _Batch:
         if used:
             yield InventoryInUseError(target.uuid, list(used), next(iter(used.values())))
 
-    def _records(self) -> Iterator[ProviderRecord]:
+    def _make_records(self) -> Iterator[ProviderRecord]:
         """Yield the new records of all providers that change, or that move to another tree."""
         hierarchy = self._hierarchy
         by_uuid = {target.uuid: target for target in self._targets}
@@ -199,19 +199,19 @@ class _Batch:
             self._budget.check()
             row = self._forest.row_of(uuid)
             record = (
-                _new_record(self._ids[uuid], uuid) if row is None else self._forest.record(row)
+                _make_record(self._ids[uuid], uuid) if row is None else self._forest.record(row)
             )
             # In all other trees, parents and roots stay.
             if uuid in hierarchy.before or uuid in hierarchy.wanted:
                 parent = hierarchy.parent(uuid)
                 record = replace(
                     record,
-                    parent_id=None if parent is None else self._id_of(parent),
-                    root_id=self._id_of(tops[uuid]),
+                    parent_id=None if parent is None else self._get_id(parent),
+                    root_id=self._get_id(tops[uuid]),
                 )
-            yield self._with_values(record, by_uuid[uuid]) if uuid in by_uuid else record
+            yield self._apply_values(record, by_uuid[uuid]) if uuid in by_uuid else record
 
-    def _with_values(self, record: ProviderRecord, target: _Target) -> ProviderRecord:
+    def _apply_values(self, record: ProviderRecord, target: _Target) -> ProviderRecord:
         values, links = target.entry.values, dict(record.links)
         if TRAITS.name in values:
             traits = self._forest.catalogue.traits
@@ -231,7 +231,7 @@ class _Batch:
                     inventory,
                     before[class_id].used if class_id in before else 0,
                     0.0,
-                    self._consumes(target, inventory, before.get(class_id)),
+                    self._read_consumption(target, inventory, before.get(class_id)),
                 )
                 for class_id, inventory in sorted(wanted.items(), key=itemgetter(0))
             )
@@ -245,7 +245,7 @@ class _Batch:
 
     # -- consumption -----------------------------------------------------------------------------
 
-    def _consumes(
+    def _read_consumption(
         self, target: _Target, inventory: Inventory, before: InventoryRecord | None
     ) -> tuple[ConsumptionRecord, ...]:
         """Return the consumption of a wanted inventory; if the entry omits it, the current one.
@@ -259,7 +259,7 @@ class _Batch:
         try:
             entries = [
                 ConsumptionRecord(
-                    self._id_of(each.provider), classes[each.resource_class].id, each.amount
+                    self._get_id(each.provider), classes[each.resource_class].id, each.amount
                 )
                 for each in inventory.consumes
             ]
@@ -273,13 +273,13 @@ class _Batch:
         indices = {target.uuid: target.index for target in self._targets}
         problems = [
             EntryFault(indices.get(after[number].uuid, self._targets[0].index), error)
-            for number, error in _consumption_faults(self._forest, after, self._budget)
+            for number, error in _find_consumption_faults(self._forest, after, self._budget)
         ]
         if problems:
             raise BatchRefusedError(problems)
 
 
-def _consumption_faults(
+def _find_consumption_faults(
     forest: Forest, after: Mapping[int, ProviderRecord], budget: Budget
 ) -> list[tuple[int, TreeclaimError]]:
     """Validate the consumption by and from changed providers (contract page 102, section 2).
@@ -304,7 +304,9 @@ def _consumption_faults(
         written = {(stock.class_id, stock.consumes) for stock in existing}
         for stock in record.inventories:
             for entry in stock.consumes:
-                consumed = records.get(entry.provider_id) or _record(forest, entry.provider_id)
+                consumed = records.get(entry.provider_id) or _find_record(
+                    forest, entry.provider_id
+                )
                 if consumed is None or {record.id, consumed.id}.isdisjoint(after):
                     continue
                 stocks = {each.class_id: each.consumes for each in consumed.inventories}
@@ -322,11 +324,11 @@ def _consumption_faults(
     return [faults[key] for key in sorted(faults)]
 
 
-def _record(forest: Forest, provider_id: int) -> ProviderRecord | None:
+def _find_record(forest: Forest, provider_id: int) -> ProviderRecord | None:
     row = forest.row_of_id(provider_id)
     return None if row is None else forest.record(row)
 
 
-def _new_record(provider_id: int, uuid: str) -> ProviderRecord:
+def _make_record(provider_id: int, uuid: str) -> ProviderRecord:
     links: dict[str, tuple[object, ...]] = {TRAITS.name: (), AGGREGATES.name: ()}
     return ProviderRecord(provider_id, uuid, "", 0, None, provider_id, 0.0, (), links)

@@ -95,10 +95,10 @@ def check_survival(
             failures.extend(survey.examine())
             is_complete = True
         listed = survey.list_domains(failures)
-        domains += map(survey.document, listed)
+        domains += map(survey.make_document, listed)
         if call.explain and listed and listed[0].unplaced:
             is_explained, is_complete = is_complete, False
-            domains[0]["explanation"] = survey.explanation(listed[0])
+            domains[0]["explanation"] = survey.explain(listed[0])
             is_complete = is_explained
     survive = sum(failure.survives is True for failure in failures)
     fail = sum(failure.survives is False for failure in failures)
@@ -144,7 +144,7 @@ class _Survey:
             ),
         )[: self._call.limit]
 
-    def document(self, failure: _Failure) -> dict[str, Any]:
+    def make_document(self, failure: _Failure) -> dict[str, Any]:
         """Return the member of `domains` in the response."""
         uuid, unplaced = self._uuids[failure.domain], failure.unplaced
         return {
@@ -161,25 +161,25 @@ class _Survey:
 
     def examine(self) -> Iterator[_Failure]:
         """Yield each failure with its outcome; failures that need a Forest without their trees come last."""
-        trials = self._trials()
+        trials = self._make_trials()
         unbarrable: list[_Failure] = []
         for domain in range(self._domains.count):
             self._budget.check()
-            failure = self._failure(domain)
+            failure = self._make_failure(domain)
             if failure.to_place and not trials.can_bar(failure):
                 unbarrable.append(failure)
                 continue
             trials.examine(failure, failure.trees)
             yield failure
         for failure in unbarrable:
-            self._trials(failure).examine(failure)
+            self._make_trials(failure).examine(failure)
             yield failure
 
-    def _trials(self, failure: _Failure | None = None) -> "_Trials":
+    def _make_trials(self, failure: _Failure | None = None) -> "_Trials":
         forest = self._forest.view_without_trees(failure.trees) if failure else self._forest
         return _Trials(forest, self._consumers, self._call, self._budget)
 
-    def _failure(self, domain: int) -> _Failure:
+    def _make_failure(self, domain: int) -> _Failure:
         trees = self._domains.find_trees_in_any(np.arange(self._domains.count) == domain)
         affected = {
             uuid
@@ -198,9 +198,9 @@ class _Survey:
         to_place = sorted((each for each in lost if each.requests), key=self._need_key)
         return _Failure(domain, trees, released, to_place, len(lost))
 
-    def explanation(self, failure: _Failure) -> dict[str, Any]:
+    def explain(self, failure: _Failure) -> dict[str, Any]:
         """Explain why the first unplaced consumer of a failure finds no place beside the consumers before it."""
-        trials = self._trials(failure)
+        trials = self._make_trials(failure)
         with trials.release_consumers(failure):
             first = next(trials.place_consumers(failure))
             held = trials.forest.held
@@ -269,7 +269,7 @@ class _Trials:
         freed = [
             (row, name, sign * amount)
             for consumer in failure.released
-            for holdings, sign in self._changes(consumer)
+            for holdings, sign in self._list_changes(consumer)
             for row, name, amount in make_allocations(self.forest, holdings)
             if not self._barred[tree[row]]
         ]
@@ -283,7 +283,7 @@ class _Trials:
             self._scratch.remove_placed()
             self._scratch.take(freed)
 
-    def _changes(self, consumer: PlannedConsumer) -> Iterator[tuple[Amounts, int]]:
+    def _list_changes(self, consumer: PlannedConsumer) -> Iterator[tuple[Amounts, int]]:
         """Yield the freed amounts of a released consumer with the sign 1, and amounts that return to holds with -1."""
         yield consumer.allocations, 1
         for hold, drawn in consumer.drawn.items():
@@ -320,9 +320,9 @@ class _Trials:
             return True
         needed: Counter[str] = Counter()
         for requests, count in counts.items():
-            for name, amount in _least_demand(requests).items():
+            for name, amount in _find_least_demand(requests).items():
                 needed[name] += count * amount
-        return any(amount > self._free(name) for name, amount in needed.items())
+        return any(amount > self._sum_free(name) for name, amount in needed.items())
 
     def _bound_fits(self, request: CandidateRequest) -> int:
         self._budget.check()
@@ -331,7 +331,7 @@ class _Trials:
             bounds = bound_by_tree(self.forest, request, self._budget, are_joined=are_joined)
             return sum_capped(bounds if are_joined else bounds[~self._barred])
 
-    def _free(self, name: str) -> int:
+    def _sum_free(self, name: str) -> int:
         columns = self.forest.class_inventories(name)
         indices = columns.living_indices()
         trees = self.forest.order.tree[columns.row.values[indices]]
@@ -339,6 +339,6 @@ class _Trials:
         return sum_capped(np.maximum(columns.free.values[indices][~self._barred[trees]], 0))
 
 
-def _least_demand(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
+def _find_least_demand(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
     sums = [sum_demand(request) for request in requests]
     return {name: min(amounts[name] for amounts in sums) for name in sums[0]}

@@ -167,11 +167,11 @@ class MixRoom:
             self._budget.check()
             batch = slice(first, first + TOGETHER)
             batch_takes = [take.select(candidates[batch]) for take in takes]
-            np.add.at(loss, candidates[batch], self._losses(trees[batch], batch_takes))
+            np.add.at(loss, candidates[batch], self._compute_losses(trees[batch], batch_takes))
         values: Floats = np.maximum(1 - loss / _ONE, 0.0)
         return values
 
-    def _losses(self, trees: Rows, takes: Sequence[TakenAmounts]) -> Integers:
+    def _compute_losses(self, trees: Rows, takes: Sequence[TakenAmounts]) -> Integers:
         count = self._requests.counter.count
         distinct, at = np.unique(trees, return_inverse=True)
         counts_now = count(self._forest, distinct)[at]
@@ -217,8 +217,8 @@ def compute_stranded(
             for entry in mix.requests.values()
             if any(name in wanted.resources for wanted in entry.request.groups)
         )
-        weighted = _stranded_by_tree(
-            requests, now, name, _free(forest, name, sharing), total_weight
+        weighted = _compute_stranded_by_tree(
+            requests, now, name, _sum_free(forest, name, sharing), total_weight
         )
         sums = np.zeros(count, dtype=object)
         numbers, trees = _find_whole_trees(forest, name, group, rows, len(weighted))
@@ -242,7 +242,7 @@ def _find_whole_trees(
     return number[is_whole], tree_number[is_whole]
 
 
-def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
+def _sum_free(forest: Forest, name: str, sharing: Mask) -> Integers:
     """Return the free units of a class in each tree; 0 in a tree with a sharing provider of the class."""
     indices, rows, trees = find_class_rows(forest, name)
     roots = len(forest.order.roots)
@@ -251,7 +251,7 @@ def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
     return free
 
 
-def _stranded_by_tree(
+def _compute_stranded_by_tree(
     requests: MixRequests, now: Integers, name: str, free: Integers, total_weight: int
 ) -> Integers:
     """Return the weighted sum over requests of the free units that are useless to a request, by tree.

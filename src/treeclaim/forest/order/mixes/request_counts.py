@@ -91,7 +91,7 @@ class RequestCounts:
         for slot, relation in zip(problem.plan.slots, problem.relations, strict=True):
             if not slot.resources:
                 self.possible &= relation.pairs.reached
-        self.parts = [*_whole_parts(problem), *_divided_parts(problem)]
+        self.parts = [*_make_whole_parts(problem), *_make_divided_parts(problem)]
         self.amounts: Counter[str] = Counter()
         for part in self.parts:
             for name, amount in part.amounts.items():
@@ -126,7 +126,7 @@ class RequestCounts:
                 yield RequestPart({name: amount}, 1, False, True, False, serving)
 
 
-def _whole_parts(problem: Problem) -> Iterator[RequestPart]:
+def _make_whole_parts(problem: Problem) -> Iterator[RequestPart]:
     slots, isolated = problem.plan.slots, problem.plan.request.isolated
     equal: dict[tuple[object, ...], list[int]] = {}
     for number, slot in enumerate(slots):
@@ -145,7 +145,7 @@ def _whole_parts(problem: Problem) -> Iterator[RequestPart]:
         )
 
 
-def _divided_parts(problem: Problem) -> Iterator[RequestPart]:
+def _make_divided_parts(problem: Problem) -> Iterator[RequestPart]:
     for (name, amount), relation in zip(
         problem.plan.split.items(), problem.split_relations, strict=True
     ):

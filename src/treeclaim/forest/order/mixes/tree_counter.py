@@ -101,9 +101,9 @@ class _TestGroup:
         if self.is_total:
             shares = free[0].astype(np.float64)[:, None].repeat(len(self.requests), axis=1)
         else:
-            shares = _quotients(free[0], self.amounts[0])
+            shares = _divide(free[0], self.amounts[0])
             for units, amounts in zip(free[1:], self.amounts[1:], strict=True):
-                np.minimum(shares, _quotients(units, amounts), out=shares)
+                np.minimum(shares, _divide(units, amounts), out=shares)
         np.maximum(shares, 0, out=shares)
         if self.serves is not None:
             shares *= self.serves[providers]
@@ -126,7 +126,7 @@ class _TestGroup:
     def compute_counts(self, shares: Floats, begin: Rows) -> Floats:
         """Return the greatest *x* that passes each test, shape (states, tests)."""
         sizes = begin[1:] - begin[:-1]
-        sums = _sums(shares, begin, sizes)
+        sums = _sum_states(shares, begin, sizes)
         counts: Floats = sums // self.copies
         if self.is_total:
             # A saturated sum is no bound.
@@ -134,14 +134,14 @@ class _TestGroup:
         state = np.arange(len(sizes)).repeat(sizes)
         while self.are_apart:
             # Different groups need different providers, so each provider contributes at most x.
-            fewer = _sums(np.minimum(shares, counts[state]), begin, sizes) // self.copies
+            fewer = _sum_states(np.minimum(shares, counts[state]), begin, sizes) // self.copies
             if (fewer == counts).all():
                 break
             counts = fewer
         return counts
 
 
-def _quotients(free: Integers, amounts: Floats) -> Floats:
+def _divide(free: Integers, amounts: Floats) -> Floats:
     """Return the quotient of each number and each amount, rounded down, at most `GREATEST`."""
     if free.max(initial=0) < _EXACT:
         quotients = free[:, None] / amounts
@@ -151,7 +151,7 @@ def _quotients(free: Integers, amounts: Floats) -> Floats:
     return np.minimum(whole, GREATEST).astype(np.float64)
 
 
-def _sums(shares: Floats, begin: Rows, sizes: Rows) -> Floats:
+def _sum_states(shares: Floats, begin: Rows, sizes: Rows) -> Floats:
     if sizes.all() and len(sizes):
         all_sums: Floats = np.add.reduceat(shares, begin[:-1], axis=0)
         return all_sums
@@ -179,7 +179,7 @@ class TreeCounter:
                 key = tuple(sorted(test.amounts)), test.copies, test.are_apart, test.is_divided
                 groups.setdefault((*key, key_counts[key]), []).append((number, test))
                 key_counts[key] += 1
-        self._groups = [_group(forest, tests, trees) for tests in groups.values()]
+        self._groups = [_group_tests(forest, tests, trees) for tests in groups.values()]
 
     @property
     def nbytes(self) -> int:
@@ -208,7 +208,9 @@ class TreeCounter:
         return self.count(forest, np.arange(len(self.possible))).astype(np.int64)
 
 
-def _group(forest: Forest, numbered: Sequence[tuple[int, RequestPart]], trees: int) -> _TestGroup:
+def _group_tests(
+    forest: Forest, numbered: Sequence[tuple[int, RequestPart]], trees: int
+) -> _TestGroup:
     """Group numbered tests; if there is a single tree, it has the providers of all trees."""
     tests = [test for _, test in numbered]
     first = tests[0]

@@ -149,7 +149,7 @@ def find_reasons(
                 stuck[-1]["reason"] = reason.value
                 if reason is StuckReason.NO_ROOM and not is_explained:
                     is_explained = True
-                    stuck[-1]["explanation"] = _explanation(board, mover)
+                    stuck[-1]["explanation"] = _explain(board, mover)
         except SearchGivenUpError:
             is_complete = False
     return stuck, is_complete
@@ -165,7 +165,7 @@ def _find_reason(board: Board, mover: Mover) -> StuckReason:
     return StuckReason.NO_ROOM
 
 
-def _explanation(board: Board, mover: Mover) -> Mapping[str, Any]:
+def _explain(board: Board, mover: Mover) -> Mapping[str, Any]:
     """Explain why the first alternative of a consumer has no candidate after the moves."""
     request = mover.alternatives[0]
     roots = board.forest.order.roots[board.situation.emptied].tolist()

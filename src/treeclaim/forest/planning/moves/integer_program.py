@@ -96,7 +96,7 @@ class IntegerProgram:
         options = {"threads": 1, "time_limit": seconds, "mip_rel_gap": 0.0}
         for name, value in options.items():
             solver.setOptionValue(name, value)
-        solver.passModel(self._model())
+        solver.passModel(self._make_model())
         solver.run()
         status, info = solver.getModelStatus(), solver.getInfo()
         if status == highspy.HighsModelStatus.kInfeasible:
@@ -117,7 +117,7 @@ class IntegerProgram:
             for factors, low, high in self._rows
         )
 
-    def _model(self) -> highspy.HighsLp:
+    def _make_model(self) -> highspy.HighsLp:
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = len(self.upper), len(self._rows)
         costs = np.zeros(len(self.upper))

@@ -146,7 +146,7 @@ class MoveModel:
             for cell, n in movers[0].relief.items():
                 self._uses[cell][column] -= n
         total = sum(map(len, groups))
-        for place, uses in self._places_of(kind, groups[0][0]):
+        for place, uses in self._list_places(kind, groups[0][0]):
             column = self._program.add_column(total)
             self._arrivals[column] = kind, place
             balance[column] = 1
@@ -159,7 +159,7 @@ class MoveModel:
             self._check_size()
         self._program.add_row(balance, at_least=0, at_most=0)
 
-    def _places_of(
+    def _list_places(
         self, kind: MoverKind, mover: Mover
     ) -> Iterator[tuple[CandidatePlace, Mapping[Cell, int]]]:
         """Yield the places of a kind, with the units that one consumer uses there."""

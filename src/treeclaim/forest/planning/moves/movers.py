@@ -89,8 +89,8 @@ class MoveSituation:
         self.call = call
         self.budget = budget
         self.sharing = sharing_rows(forest)
-        self.cleared = self._cleared()
-        self.closed = self._closed()
+        self.cleared = self._find_cleared_rows()
+        self.closed = self._find_closed_rows()
         self.emptied: Mask = self.cleared[forest.order.roots]
         self._consumers = {consumer.uuid: consumer for consumer in consumers}
         self._rows_to_leave = cache(partial(rows_to_leave, forest))
@@ -153,7 +153,7 @@ class MoveSituation:
         released = Counter(allocations)
         for (_, cell), units in drawn.items():
             released[cell] -= units
-        stuck = self._stuck_reason(consumer)
+        stuck = self._find_stuck_reason(consumer)
         pools = frozenset(row for row in rows if self.sharing[row])
         return Mover(
             consumer=consumer,
@@ -167,7 +167,7 @@ class MoveSituation:
             pools=None if any(self.cleared[row] for row in pools) else pools,
         )
 
-    def _stuck_reason(self, consumer: PlannedConsumer) -> StuckReason | None:
+    def _find_stuck_reason(self, consumer: PlannedConsumer) -> StuckReason | None:
         movable = self.call.movable
         is_of_type = not consumer.is_hold and (
             movable.consumer_types is None or consumer.type in movable.consumer_types
@@ -180,7 +180,7 @@ class MoveSituation:
 
     # -- constraints -----------------------------------------------------------------------------
 
-    def _cleared(self) -> Mask:
+    def _find_cleared_rows(self) -> Mask:
         goal, order = self.call.goal, self.forest.order
         cleared: Mask = self.forest.alive.values.copy()
         if isinstance(goal, EvacuationGoal) and goal.leave:
@@ -196,7 +196,7 @@ class MoveSituation:
         cleared[cleared] = trees[order.tree[cleared]]
         return cleared
 
-    def _closed(self) -> Mask:
+    def _find_closed_rows(self) -> Mask:
         goal = self.call.goal
         if not (isinstance(goal, EvacuationGoal) and goal.leave):
             return self.cleared

@@ -97,7 +97,7 @@ class PlaceLister:
     def _draw(self, request: CandidateRequest, trees: Mask | None) -> Iterator[Candidate]:
         """Yield the open candidates: of an independent tree at most one more than the limit of a list."""
         query = self._pool.get_query(request)
-        drawn = _of_trees(query, trees) if query.are_apart else query.draw_candidates()
+        drawn = _draw_candidates(query, trees) if query.are_apart else query.draw_candidates()
         if request.can_split:
             now = ScratchForest(self._situation.forest)
             drawn = chain(Query(now, request, self._situation.budget).draw_candidates(), drawn)
@@ -110,7 +110,7 @@ class PlaceLister:
 
     def _find_first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
         """Return the first place of each tree, up to `MOST_PLACES`, without closed places."""
-        drawn = islice(_first_of_trees(self._pool.get_query(request)), MOST_PLACES)
+        drawn = islice(_draw_first_candidates(self._pool.get_query(request)), MOST_PLACES)
         return list(filter(self._is_open, drawn))
 
     # -- promising trees -------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class PlaceLister:
         situation, goal = self._situation, self._situation.call.goal
         trees = no_trees(situation.forest)
         closed = situation.emptied if excluded is None else situation.emptied | excluded
-        requests = self._wanted_requests()
+        requests = self._find_wanted_requests()
         for request in requests:
             for candidate in self._rank_places(request, closed)[: max(count // len(requests), 1)]:
                 trees[list(candidate.trees)] = True
@@ -133,13 +133,13 @@ class PlaceLister:
         movers = [mover for mover in situation.movable if trees[list(mover.occupied)].any()]
         moving_requests = dict.fromkeys(mover.alternatives[0] for mover in movers)
         for request in moving_requests:
-            places = self._open_places(request, closed)
-            with_room = (place for place in places if not self._missing_units(place))
+            places = self._draw_open_places(request, closed)
+            with_room = (place for place in places if not self._find_missing_units(place))
             for candidate in islice(with_room, -(-count // len(moving_requests))):
                 trees[list(candidate.trees)] = True
         return trees & ~closed
 
-    def _wanted_requests(self) -> Sequence[CandidateRequest]:
+    def _find_wanted_requests(self) -> Sequence[CandidateRequest]:
         """Return the requests for which the goal needs room."""
         match self._situation.call.goal:
             case MixGoal() as goal:
@@ -149,7 +149,7 @@ class PlaceLister:
         leaving = (mover.alternatives[0] for mover in self._situation.leaving)
         return list(dict.fromkeys(leaving))[:_MOST_LEAVING]
 
-    def _open_places(self, request: CandidateRequest, closed: Mask) -> Iterator[Candidate]:
+    def _draw_open_places(self, request: CandidateRequest, closed: Mask) -> Iterator[Candidate]:
         """Yield the first places of trees that are not closed."""
         for candidate in self._first_of_each_tree(request):
             self._situation.budget.check()
@@ -162,27 +162,27 @@ class PlaceLister:
         fewest = 1 if isinstance(self._situation.call.goal, MixGoal) else 0
         ranked = [
             (moves, candidate)
-            for candidate in self._open_places(request, closed)
-            if (moves := self._fewest_moves(candidate)) is not None and moves >= fewest
+            for candidate in self._draw_open_places(request, closed)
+            if (moves := self._bound_moves(candidate)) is not None and moves >= fewest
         ]
         return [candidate for _, candidate in sorted(ranked, key=itemgetter(0))]
 
-    def _fewest_moves(self, candidate: Candidate) -> int | None:
+    def _bound_moves(self, candidate: Candidate) -> int | None:
         """Return a lower bound of the moves that make room at a place; None if moves cannot make room."""
         fewest = 0
-        for cell, missing in self._missing_units(candidate).items():
+        for cell, missing in self._find_missing_units(candidate).items():
             enough = np.flatnonzero(self._freed.get(cell, np.zeros(0)) >= missing)
             if not len(enough):
                 return None
             fewest = max(fewest, int(enough[0]) + 1)
         return fewest
 
-    def _missing_units(self, candidate: Candidate) -> Counter[Cell]:
+    def _find_missing_units(self, candidate: Candidate) -> Counter[Cell]:
         forest, used = self._situation.forest, self._situation.sum_used(candidate.allocations)
         return +Counter({cell: n - get_free_units(forest, cell) for cell, n in used.items()})
 
 
-def _first_of_trees(query: Query) -> Iterator[Candidate]:
+def _draw_first_candidates(query: Query) -> Iterator[Candidate]:
     """Yield the first candidate of each tree."""
     if not query.are_apart:
         first: dict[tuple[int, ...], Candidate] = {}
@@ -197,7 +197,7 @@ def _first_of_trees(query: Query) -> Iterator[Candidate]:
             yield query.make_candidate(problem, chosen)
 
 
-def _of_trees(query: Query, trees: Mask | None) -> Iterator[Candidate]:
+def _draw_candidates(query: Query, trees: Mask | None) -> Iterator[Candidate]:
     """Yield the candidates of trees; of a tree at most one more than the limit of a list."""
     problem = query.relate()
     anchors = all_anchors(problem)

@@ -141,7 +141,7 @@ class _Planner:
         if before.missing or isinstance(self._goal, MixGoal):
             self._search()
         self._board = Board(self._situation, self._best[1] if self._best else ())
-        return self._document(before, self._goal_state())
+        return self._make_document(before, self._assess_goal())
 
     # -- finding a plan --------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class _Planner:
 
     def _record_moves(self) -> GoalState:
         """Record the moves on the board if they are the best so far; return the state of the goal."""
-        state = self._goal_state()
+        state = self._assess_goal()
         if state.is_counted:
             moves = tuple(self._board.moves)
             value = (-state.missing, *state.gain, -len(moves))
@@ -256,7 +256,7 @@ class _Planner:
 
     # -- describing the plan ---------------------------------------------------------------------
 
-    def _goal_state(self) -> GoalState:
+    def _assess_goal(self) -> GoalState:
         board, goal = self._board, self._goal
         empty_trees = board.count_empty_trees()
         misplaced: int | None = None
@@ -289,7 +289,7 @@ class _Planner:
         counts = [RequestCounts(self._forest, each, self._budget) for each, _ in requests]
         return TreeCounter(self._forest, counts)
 
-    def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
+    def _make_document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
         misplaced = (
             sorted(self._board.find_misplaced()) if isinstance(self._goal, EvacuationGoal) else []
@@ -315,14 +315,14 @@ class _Planner:
             "at_least": at_least,
             "optimal": optimal,
             "proven": proven,
-            "moves": [_move_document(self._forest, move) for move in self._board.moves],
+            "moves": [_make_move_document(self._forest, move) for move in self._board.moves],
             "stuck": stuck,
             "before": before.document,
             "after": after.document,
         }
 
 
-def _move_document(forest: Forest, move: Move) -> dict[str, Any]:
+def _make_move_document(forest: Forest, move: Move) -> dict[str, Any]:
     consumer = move.mover.consumer
     body = move.candidate.body(forest)
     return {
@@ -331,11 +331,11 @@ def _move_document(forest: Forest, move: Move) -> dict[str, Any]:
         "from": {uuid: {"resources": dict(n)} for uuid, n in consumer.allocations.items()},
         "to": {uuid: {"resources": n} for uuid, n in body.allocations.items()},
         "mappings": body.mappings,
-        "from_roots": _roots(forest, move.mover.trees),
-        "to_roots": _roots(forest, move.candidate.trees),
+        "from_roots": _make_roots(forest, move.mover.trees),
+        "to_roots": _make_roots(forest, move.candidate.trees),
         "consumer_generation": consumer.generation,
     }
 
 
-def _roots(forest: Forest, trees: Sequence[int]) -> list[dict[str, str]]:
+def _make_roots(forest: Forest, trees: Sequence[int]) -> list[dict[str, str]]:
     return [{"uuid": uuid, "name": name} for uuid, name in find_roots(forest, trees)]
