@@ -66,7 +66,7 @@ def test_a_wait_ends_in_time_and_leaves_no_trace():
 
 
 def test_waiting_places_are_limited():
-    gate = Gate(1, places=2)
+    gate = Gate(1, max_total=2)
     assert gate.acquire(0)
     waiter = start(lambda: gate.acquire(60))
     eventually(lambda: gate.waiting == 1, "a thread waits")

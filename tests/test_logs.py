@@ -18,7 +18,7 @@ from oslo_log.formatters import ContextFormatter
 
 from treeclaim import config, helper_threads
 from treeclaim.api.middleware.layers import _quote_target
-from treeclaim.log_lines import OneLine, RequestRecord, _clean
+from treeclaim.log_lines import OneLineFormatter, RequestRecord, _clean
 from treeclaim.log_queue import QUEUE_BYTES, LogQueue, QueuedHandler, RawStream
 from treeclaim.model.names import one_line
 
@@ -44,7 +44,7 @@ def formatter(tmp_path_factory):
     file = tmp_path_factory.mktemp("logs") / "placement.conf"
     file.write_text("[placement_database]\nconnection = sqlite://\n")
     options = config.load(config_files=[str(file)]).options
-    return OneLine(
+    return OneLineFormatter(
         ContextFormatter(project="p", version="", config=options, datefmt="%Y-%m-%d %H:%M:%S")
     )
 
@@ -252,7 +252,7 @@ FORMATS = [
 @given(st.lists(REQUESTS, max_size=12), st.sampled_from(FORMATS))
 def test_cached_request_line_equals_the_formatted_one(formatter, requests, form):
     with in_format(formatter, form):
-        remembering = OneLine(formatter._inner)
+        remembering = OneLineFormatter(formatter._inner)
         for request in requests:
             text, caller, global_id, moment = request
             record = asked(text, caller=caller, global_id=global_id, moment=moment)

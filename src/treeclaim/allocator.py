@@ -26,7 +26,7 @@ _COLLECTION_THRESHOLD = 20_000
 """Net allocations between two collections: at most some 6 MB of garbage, and more than a group of claims allocates."""
 
 
-def keep_large_blocks() -> None:
+def cache_large_blocks() -> None:
     """Set the thresholds of glibc; do nothing under another C library.
 
     All threads share one arena, because only that of the main thread can keep so much. They rarely contend for
@@ -40,7 +40,7 @@ def keep_large_blocks() -> None:
     mallopt(_MAX_ARENAS, 1)
 
 
-def collect_rarely() -> None:
+def collect_garbage_rarely() -> None:
     """Make Python collect garbage less often."""
     gc.set_threshold(_COLLECTION_THRESHOLD)
 

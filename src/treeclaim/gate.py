@@ -31,13 +31,13 @@ class Gate:
     """Admits a bounded number of threads at once.
 
     Attributes:
-        most: Most threads inside.
-        places: Most threads inside or waiting; None for no bound.
+        max_inside: Most threads inside.
+        max_total: Most threads inside or waiting; None for no bound.
     """
 
-    def __init__(self, most: int, places: int | None = None) -> None:
-        self.most = most
-        self.places = places
+    def __init__(self, max_inside: int, max_total: int | None = None) -> None:
+        self.max_inside = max_inside
+        self.max_total = max_total
         self._guard = threading.Lock()
         self._inside = 0
         self._queue: deque[threading.Lock] = deque()
@@ -60,11 +60,11 @@ class Gate:
             should_stop: Called about ten times a second; True ends the wait.
         """
         with self._guard:
-            if self._inside < self.most and not self._queue:
+            if self._inside < self.max_inside and not self._queue:
                 self._inside += 1
                 return True
-            used_places = self._inside + len(self._queue)
-            if seconds <= 0 or (self.places is not None and used_places >= self.places):
+            total = self._inside + len(self._queue)
+            if seconds <= 0 or (self.max_total is not None and total >= self.max_total):
                 return False
             turn = threading.Lock()
             turn.acquire()

@@ -58,7 +58,7 @@ def _make_common_fields(process: int) -> Mapping[str, Any]:  # noqa: ARG001 - a 
     return vars(logging.LogRecord(REQUESTS.name, logging.INFO, __file__, 0, "", (), None))
 
 
-class OneLine(logging.Formatter):
+class OneLineFormatter(logging.Formatter):
     """Escapes characters by which a client could forge or hide a line.
 
     Each message becomes one line. A traceback keeps its lines, because oslo.log adds its prefix to each of them.

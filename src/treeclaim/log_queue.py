@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from treeclaim.helper_threads import note_failure, start_helper_thread
-from treeclaim.log_lines import OneLine, RequestRecord, count_characters
+from treeclaim.log_lines import OneLineFormatter, RequestRecord, count_characters
 
 QUEUE_BYTES = 8 << 20
 """Most bytes of queued records; further records are dropped."""
@@ -86,7 +86,7 @@ class QueuedHandler(logging.Handler):
         self.handler = handler
         self.lost = 0
         handler.handleError = _raise_again  # type: ignore[method-assign, assignment]
-        handler.setFormatter(OneLine(handler.formatter or logging.Formatter()))
+        handler.setFormatter(OneLineFormatter(handler.formatter or logging.Formatter()))
         if isinstance(handler, logging.StreamHandler) and not isinstance(
             handler, logging.FileHandler
         ):

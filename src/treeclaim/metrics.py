@@ -157,7 +157,7 @@ def _get_timer(timers: Histogram, name: str) -> Histogram:
 
 
 @contextmanager
-def phase(name: str) -> Iterator[None]:
+def measure_phase(name: str) -> Iterator[None]:
     """Measure a phase of a search, including an abandoned search, which is the longest."""
     stages = Stages(name)
     try:

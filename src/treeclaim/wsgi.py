@@ -51,8 +51,8 @@ def start() -> "WSGIApplication":
     logs.set_up_logging(configuration.options, config.PROJECT)
     log_queue.start_log_thread()
     logs.log_options(configuration.options)
-    allocator.keep_large_blocks()
-    allocator.collect_rarely()
+    allocator.cache_large_blocks()
+    allocator.collect_garbage_rarely()
     gate.shorten_switch_interval()
     services = start_services(configuration)
     begin, providers = perf_counter(), None

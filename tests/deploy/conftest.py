@@ -30,7 +30,7 @@ def known_metrics(tmp_path_factory):
         *collect_expiries([]),
         *collect_feed(store),
         *collect_processes(),
-        *collect_resources(SimpleNamespace(latest=lambda: measurement)),
+        *collect_resources(SimpleNamespace(get_latest=lambda: measurement)),
         *collect_workers(lambda: Census([], [])),
     ]
     parts = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}

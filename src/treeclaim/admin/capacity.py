@@ -86,7 +86,7 @@ class Meter:
         """Start the thread."""
         start_helper_thread("capacity", self._measure_repeatedly)
 
-    def latest(self) -> Measurement | None:
+    def get_latest(self) -> Measurement | None:
         """Return the last measurement; None if it is missing or too old."""
         latest = self._latest
         if latest is None or time.monotonic() - latest.at > _OLDEST_SECONDS:

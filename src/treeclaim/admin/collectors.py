@@ -90,7 +90,7 @@ def collect_feed(store: Store) -> Iterator[Metric]:
 
 def collect_resources(meter: Meter) -> Iterator[Metric]:
     """Yield the last measured sums and fits (contract page 99, section 6)."""
-    measured = meter.latest()
+    measured = meter.get_latest()
     if measured is None:
         return
     cloud_sums: list[_Sums] = [([], name, sums) for name, sums in measured.cloud.items()]

@@ -108,7 +108,7 @@ class _ThreadShare(Gate):
             OverloadedError: if no thread becomes free in time.
         """
         if self.acquire(0):
-            if self._inside == self.most and not self._is_failing:
+            if self._inside == self.max_inside and not self._is_failing:
                 # All threads are in use: progress is measured from now on.
                 self._progress_at = time.monotonic()
             return

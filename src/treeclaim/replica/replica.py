@@ -161,7 +161,7 @@ class Replica:
         if question.reads is None:
             outcome = self._try_within_turn(question, arrival)
         if outcome is None:
-            with metrics.phase("slow"):
+            with metrics.measure_phase("slow"):
                 outcome = self._answer_in_child(question, arrival)
         if not isinstance(outcome, WholeAnswer):
             return outcome
@@ -176,7 +176,7 @@ class Replica:
             raise arrival.overload_error(_INVENTORY)
         try:
             entered = monotonic()
-            with metrics.phase("feed"):
+            with metrics.measure_phase("feed"):
                 self.follower.catch_up(began)
                 forest = self.follower.with_holds(holds)
             yield forest, arrival.extended_by(monotonic() - entered)

@@ -18,8 +18,8 @@ from treeclaim.server.settings import ServerSettings
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
 # Before the first thread, which would otherwise get a separate arena.
-allocator.keep_large_blocks()
-allocator.collect_rarely()
+allocator.cache_large_blocks()
+allocator.collect_garbage_rarely()
 control = Control(socket.socket(fileno=int(sys.argv[2])))
 with report_work(control):
     # The import takes seconds on a busy machine.

@@ -142,7 +142,7 @@ class Store:
         """
         if cursor is not None:
             with suppress(LoadRequiredError):
-                return self._poller.since(cursor)
+                return self._poller.poll(cursor)
         return self.read(load_changes, cursor)
 
     def load_cursor(self) -> Cursor:
@@ -150,11 +150,11 @@ class Store:
 
         A later snapshot contains all changes up to this cursor, from which a client can follow a list.
         """
-        return self._poller.cursor()
+        return self._poller.read_end()
 
     def fetch(self, sql: str) -> list[Any]:
         """Return the rows of a small query, on a connection outside of the pool; raise `StoreUnavailableError`."""
-        return self._probe.rows(sql)
+        return self._probe.fetch_rows(sql)
 
     def write(
         self,

@@ -129,7 +129,7 @@ class TornView:
     @contextlib.contextmanager
     def installed(self, store):
         """Intercept the beginning of each view of the store."""
-        ask = store._probe.rows
+        ask = store._probe.fetch_rows
 
         def rows(sql, parameters=()):
             self._begin_view()
@@ -138,13 +138,13 @@ class TornView:
         def begin(_connection):
             self._begin_view()
 
-        store._probe.rows = rows
+        store._probe.fetch_rows = rows
         # Before the listeners of the store, which may begin the transaction.
         sa.event.listen(store.engine, "begin", begin, insert=True)
         try:
             yield
         finally:
-            store._probe.rows = ask
+            store._probe.fetch_rows = ask
             sa.event.remove(store.engine, "begin", begin)
             self._show_all()
 

@@ -99,7 +99,7 @@ class Session:
 
     def _stop_before_the_probe(self):
         # No event of SQLAlchemy reports the queries of the probe.
-        ask = self.store._probe.rows
+        ask = self.store._probe.fetch_rows
 
         def rows(sql, parameters=()):
             self._reach(sql, query(sql))
@@ -107,7 +107,7 @@ class Session:
             self.observed.append(repr(rows))
             return rows
 
-        setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
+        setattr(self.store._probe, "fetch_rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
 
     def meet(self, changes, shard):
         """Begin in a new world; writes advance the `shard`, and readers start from the `changes`."""

@@ -76,5 +76,5 @@ class Timeouts:
         return replace(self, statement=max(self.statement, self.load), idle=self.load)
 
 
-TIMEOUTS_OPTION = "treeclaim_waits"
+TIMEOUTS_OPTION = "treeclaim_timeouts"
 """The execution option with the timeouts of an engine."""

@@ -68,16 +68,16 @@ class FeedPoller:
         self._last_poll: tuple[tuple[int, int] | None, Cursor | None] = (None, None)
         """The version of the database before the last poll, and the cursor at its end."""
 
-    def cursor(self) -> Cursor:
+    def read_end(self) -> Cursor:
         """Return the end of the feed; a later transaction sees all commits up to it.
 
         Raises:
             StoreUnavailableError: if the database does not respond.
         """
-        rows = self._probe.rows(_SHARDS_SQL.format(""))
+        rows = self._probe.fetch_rows(_SHARDS_SQL.format(""))
         return make_cursor(make_shards(row[1:] for row in rows))
 
-    def since(self, cursor: Cursor) -> Changes | None:
+    def poll(self, cursor: Cursor) -> Changes | None:
         """Return the changes committed since a cursor; None without any commit.
 
         Raises:
@@ -85,14 +85,14 @@ class FeedPoller:
             StoreUnavailableError: if the database does not respond.
         """
         # Read before the query, so that a commit after it changes the version, even if the query sees the commit.
-        version = self._probe.version()
+        version = self._probe.read_version()
         if version is not None and self._last_poll == (version, cursor):
             return None
         if len(cursor.positions) != SHARDS:
             raise LoadRequiredError
         after = {f"at_{shard}": position for shard, position in enumerate(cursor.positions)}
         poll = compile_text(_POLL).bind(self._dialect, after | {"most": _MOST_ROWS + 1})
-        rows = self._probe.rows(poll.sql, poll.parameters)
+        rows = self._probe.fetch_rows(poll.sql, poll.parameters)
         shards = make_shards(row[1:5] for row in rows if row[0] == _SHARD)
         end = make_cursor(shards)
         self._last_poll = version, end
@@ -116,7 +116,7 @@ class FeedPoller:
             raise LoadRequiredError
         if delta.provider_ids:
             load = _LOAD.bind(self._dialect, {"ids": sorted(delta.provider_ids)})
-            rows = self._probe.rows(load.sql, load.parameters)
+            rows = self._probe.fetch_rows(load.sql, load.parameters)
             loaded = group_rows(rows)
             if make_cursor(make_shards(loaded[_SHARDS])) != end:
                 raise LoadRequiredError

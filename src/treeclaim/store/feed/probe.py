@@ -33,7 +33,7 @@ class Probe:
         self._connection: Any = None
         self._connections = 0
 
-    def version(self) -> tuple[int, int] | None:
+    def read_version(self) -> tuple[int, int] | None:
         """Return a value that changes with every commit; None on databases without it.
 
         Raises:
@@ -45,7 +45,7 @@ class Probe:
         ((number,),), connection = self._run(query, ())
         return connection, number
 
-    def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+    def fetch_rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query in the driver's parameter style; replace a lost connection once.
 
         Raises:
