@@ -51,8 +51,9 @@ class ServerSettings:
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in json.loads(text).items() if name in names})
 
-    def where(self) -> str:
-        """Return the URL of the service for messages."""
+    @property
+    def url(self) -> str:
+        """The URL of the service for messages."""
         scheme = "https" if self.certificate else "http"
         if self.unix_socket:
             return f"{scheme}+unix:{Path(self.unix_socket)}"

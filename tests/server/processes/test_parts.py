@@ -221,4 +221,4 @@ def test_settings_reach_a_loader_of_another_release_and_say_where_it_serves(sett
     text = ServerSettings(**settings).to_json()
     of_another = json.dumps(json.loads(text) | {"an_option_of_the_next_release": 1})
     assert ServerSettings.from_json(of_another) == ServerSettings(**settings)
-    assert ServerSettings.from_json(text).where() == where
+    assert ServerSettings.from_json(text).url == where

@@ -44,7 +44,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def __init__(self, listener: "HttpListener", accepted: socket.socket) -> None:
         self.listener = listener
         self.phase = Phase.OPENING
-        self.deadline = self._after(listener.limits.header_seconds)
+        self.deadline = self._time_in(listener.limits.header_seconds)
         self.held = self.entered = 0
         self.is_gone = self.has_ended = False
         self.opening: asyncio.Task[Any] | None = None
@@ -56,21 +56,21 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._environment: dict[str, Any] = {}
         self._exchange: Exchange | None = None
         self._watch: Watch | None = None
-        self._is_kept = True
+        self._is_persistent = True
         self._is_paused = False
         # Runs once the client has read everything; None while a thread works on the answer.
         self._next_step: Callable[[], None] | None = None
 
-    def _after(self, seconds: float) -> float:
+    def _time_in(self, seconds: float) -> float:
         return self.listener.loop.time() + seconds
 
     def _enter(self, phase: Phase, deadline: float = math.inf) -> None:
         self.listener.table.move(self, phase)
         self.deadline = deadline
-        self.regulate()
+        self.regulate_reading()
 
-    def _count(self) -> None:
-        self.listener.table.count_bytes(self, self._reserved + self._writer.unread)
+    def _count_bytes(self) -> None:
+        self.listener.table.set_held_bytes(self, self._reserved + self._writer.unread)
 
     # Called by asyncio.
 
@@ -85,16 +85,16 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
         """Return a buffer of at most as many bytes as the connection may hold."""
-        return self.listener.buffer[: max(self._room(), 1)]
+        return self.listener.buffer[: max(self._reserve_room(), 1)]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process received bytes."""
         self._reader.feed(self.listener.buffer[:nbytes])
-        self.listener.note_answered()
+        self.listener.continue_answered()
         self._read_request()
         if self.phase is Phase.LINGERING and (self._reader.dropped or 0) > LINGER_BYTES:
             self.drop()
-        self.regulate()
+        self.regulate_reading()
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; return whether its client may still receive an answer."""
@@ -102,7 +102,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         # TLS has no half-closed connections.
         self.is_gone = self.is_gone or self.listener.is_tls
         self.send_events()
-        self.listener.note_answered()
+        self.listener.continue_answered()
         self._read_request()
         if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self.listener.is_tls:
             return False
@@ -118,7 +118,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.listener.table.remove(self)
         self._end_watch()
         self._release()
-        self.listener.table.wake()
+        self.listener.table.resume_waiting()
 
     def pause_writing(self) -> None:
         """Note that the kernel's buffer is full; TLS may call this before `connection_made`."""
@@ -130,9 +130,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._writer is None or self._writer.is_lost:
             return
         self._writer.resume()
-        self._count()
+        self._count_bytes()
         if self.phase is Phase.SENDING:
-            self._enter(Phase.ANSWERING, self._after(0) if self.has_ended else math.inf)
+            self._enter(Phase.ANSWERING, self._time_in(0) if self.has_ended else math.inf)
             if self._next_step is not None:
                 self._next_step()
 
@@ -145,7 +145,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             if self._writer.has_failed():
                 self.drop()
                 return
-            self.deadline = self._after(SWEEP_SECONDS) if self.has_ended else math.inf
+            self.deadline = self._time_in(SWEEP_SECONDS) if self.has_ended else math.inf
             self.send_events()
         elif self.phase in (Phase.READING, Phase.RECEIVING):
             self.evict()
@@ -198,14 +198,14 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._send(data, self._await_events)
             return
         self._end_watch()
-        self._is_kept = self._is_kept and not self.listener.is_stopping
+        self._is_persistent = self._is_persistent and not self.listener.is_stopping
         self.send_last(data + exchange.last_bytes)
 
-    def regulate(self) -> None:
+    def regulate_reading(self) -> None:
         """Pause or resume reading by the bounds of the table."""
         if self._transport.is_closing():
             return
-        has_room = self._room() > 0
+        has_room = self._reserve_room() > 0
         if has_room or self.phase not in _BEFORE_ANSWER:
             self.listener.table.waiting.pop(self, None)
         else:
@@ -217,7 +217,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             else:
                 self._transport.pause_reading()
 
-    def _room(self) -> int:
+    def _reserve_room(self) -> int:
         """Return how many bytes may be read now; reserve room if the request exceeds `SMALL_BYTES`."""
         reader = self._reader
         if reader.dropped is not None:
@@ -246,29 +246,27 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._refuse(error)
             return
         if head is not None:
-            self._begin(head)
+            self._start_exchange(head)
         elif self.has_ended:
             self._transport.close()
         elif reader.head is not None:
             if self.phase is not Phase.RECEIVING:
-                self._enter(Phase.RECEIVING, self._after(limits.body_seconds))
+                self._enter(Phase.RECEIVING, self._time_in(limits.body_seconds))
                 if reader.wants_continue:
                     self._transport.write(CONTINUE)
         elif self.phase is not Phase.READING and not reader.is_empty:
             # Empty lines between requests do not extend the deadline.
-            is_first = self.phase is Phase.OPENING
-            self._enter(
-                Phase.READING, self.deadline if is_first else self._after(limits.header_seconds)
-            )
+            deadline = self._time_in(limits.header_seconds)
+            self._enter(Phase.READING, self.deadline if self.phase is Phase.OPENING else deadline)
 
-    def _begin(self, head: RequestHead) -> None:
+    def _start_exchange(self, head: RequestHead) -> None:
         self._next_step = None
-        self._is_kept = head.keep_alive and self._reader.dropped is None
+        self._is_persistent = head.keep_alive and self._reader.dropped is None
         head.environment.update(self._environment)
         self._exchange = exchange = Exchange(self.listener.application, self, head)
         if self._reserved:
             self._reserved = head.size
-            self._count()
+            self._count_bytes()
         self._enter(Phase.ANSWERING)
         self._writer.begin(can_probe=not head.is_http_1_0)
         if not self.listener.pool.offer(exchange.run):
@@ -279,14 +277,14 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Release all bytes, except those of a request in a thread, which releases them at its end."""
         self._reader.drop()
         self._writer.lose()
-        self._count()
+        self._count_bytes()
         if self._exchange is None or self._next_step is not None:
             self._release_request()
 
     def _release_request(self) -> None:
         exchange, self._exchange = self._exchange, None
         self._reserved = 0
-        self._count()
+        self._count_bytes()
         if exchange is not None and self._next_step == self._continue_stream:
             self.listener.pool.proceed(exchange.close)
 
@@ -303,7 +301,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def send_last(self, data: bytes) -> None:
         """Send the end of an answer."""
         self._reserved = 0
-        self._send(data, self._finish)
+        self._send(data, self._end_answer)
 
     def abort_answer(self) -> None:
         """Close immediately because the answer cannot be completed."""
@@ -314,7 +312,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Send bytes; run the next step once the client has read everything."""
         self._next_step = next_step
         self._writer.write(data)
-        self._count()
+        self._count_bytes()
         if self._transport.is_closing():
             if next_step is not None:
                 self._release_request()
@@ -322,13 +320,13 @@ class HttpConnection(asyncio.BufferedProtocol):
             if self.phase is not Phase.SENDING:
                 self._enter(Phase.SENDING)
                 self._give_time_to_read()
-            self.listener.table.enforce(self)
+            self.listener.table.enforce_bound(self)
         elif next_step is not None:
             next_step()
 
     def _give_time_to_read(self) -> None:
         self._writer.start_measuring()
-        self.deadline = self._after(self.listener.limits.answer_seconds)
+        self.deadline = self._time_in(self.listener.limits.answer_seconds)
 
     def _continue_stream(self) -> None:
         self._next_step = None
@@ -354,22 +352,22 @@ class HttpConnection(asyncio.BufferedProtocol):
         if watch is not None:
             self.listener.watchers.close(watch)
 
-    def _finish(self) -> None:
+    def _end_answer(self) -> None:
         """Close the connection, or wait for the next request."""
         self._exchange = None
-        self.listener.table.wake()
+        self.listener.table.resume_waiting()
         reader = self._reader
-        has_more = self._is_paused or not reader.is_empty or reader.dropped is not None
-        if self._is_kept and (has_more or not self.has_ended):
-            self._enter(Phase.IDLE, self._after(self.listener.limits.keep_alive_seconds))
+        has_more_bytes = self._is_paused or not reader.is_empty or reader.dropped is not None
+        if self._is_persistent and (has_more_bytes or not self.has_ended):
+            self._enter(Phase.IDLE, self._time_in(self.listener.limits.keep_alive_seconds))
             if not reader.is_empty:
                 self.listener.loop.call_soon(self._read_request)
-        elif self.has_ended or not has_more:
+        elif self.has_ended or not has_more_bytes:
             self._transport.close()
         else:
             # Closing with unread data would reset the connection and discard the answer.
             reader.drop()
-            self._enter(Phase.LINGERING, self._after(LINGER_SECONDS))
+            self._enter(Phase.LINGERING, self._time_in(LINGER_SECONDS))
             if self._transport.can_write_eof():
                 # The event loop detects a connection that the client has reset.
                 with suppress(OSError):
@@ -379,8 +377,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Return the headers that announce whether the connection persists after this answer."""
         listener, exchange = self.listener, self._exchange
         if exchange is None or listener.is_stopping or not exchange.head.keep_alive:
-            self._is_kept = False
-        if exchange is None or not self._is_kept:
+            self._is_persistent = False
+        if exchange is None or not self._is_persistent:
             return "Connection: close\r\n"
         version = "Connection: keep-alive\r\n" if exchange.head.is_http_1_0 else ""
         return version + listener.keep_alive_header
@@ -395,6 +393,6 @@ class HttpConnection(asyncio.BufferedProtocol):
         # The event loop checks this deque when it reads the next request; waking it would cost a fifth of the time of a
         # small request. The conditions are read after the append because the loop may be reading now.
         listener.answered.append(self)
-        is_persistent = self._is_kept and not self.has_ended
-        if listener.table.waiting or not (is_persistent and self._reader.is_empty):
-            listener.post(listener.note_answered)
+        can_continue = self._is_persistent and not self.has_ended
+        if listener.table.waiting or not (can_continue and self._reader.is_empty):
+            listener.post(listener.continue_answered)

@@ -73,7 +73,7 @@ class HttpListener:
         self._tls = tls
         self._listener: socket.socket | None = None
 
-    def note_answered(self) -> None:
+    def continue_answered(self) -> None:
         """Continue with the connections in `answered`."""
         while self.answered:
             self.answered.popleft().send_last(b"")
@@ -116,7 +116,7 @@ class HttpListener:
         end = self.loop.time() + seconds
         while len(self.table) and self.loop.time() < end:
             await asyncio.sleep(_POLL_SECONDS)
-            self.note_answered()
+            self.continue_answered()
         return not len(self.table)
 
     async def _accept_backlog(self) -> None:
@@ -131,7 +131,7 @@ class HttpListener:
 
     def _accept(self) -> bool:
         """Accept a few connections; return whether more may wait."""
-        self.note_answered()
+        self.continue_answered()
         for _ in range(ACCEPTED_AT_ONCE):
             if self._listener is None:
                 return False
@@ -190,7 +190,7 @@ class HttpListener:
             self.loop.add_reader(self._listener.fileno(), self._accept)
 
     def _sweep(self) -> None:
-        self.note_answered()
+        self.continue_answered()
         self.table.sweep(self.loop.time())
         self.loop.call_later(SWEEP_SECONDS, self._sweep)
 

@@ -113,12 +113,12 @@ class ConnectionTable:
             except Exception:  # noqa: BLE001 - the deadlines of all others must be checked
                 _LOG.exception("Dropped a connection")
                 member.drop()
-        self.wake()
+        self.resume_waiting()
         for member, since in list(self.waiting.items()):
             if now - since >= ROOM_SECONDS:
                 member.evict()
 
-    def count_bytes(self, member: "HttpConnection", held: int) -> None:
+    def set_held_bytes(self, member: "HttpConnection", held: int) -> None:
         """Record how many bytes a connection holds."""
         self.total += held - member.held
         member.held = held
@@ -130,18 +130,18 @@ class ConnectionTable:
             evictable_bytes = sum(each.held for each in evictable)
             if evictable_bytes * 2 <= self.most_bytes or not self._evict_oldest(member):
                 return False
-        self.count_bytes(member, member.held + amount)
+        self.set_held_bytes(member, member.held + amount)
         return True
 
-    def enforce(self, exempt: "HttpConnection") -> None:
+    def enforce_bound(self, exempt: "HttpConnection") -> None:
         """Evict connections, except one, until the bound is satisfied."""
         while self.total > self.most_bytes and self._evict_oldest(exempt):
             pass
 
-    def wake(self) -> None:
+    def resume_waiting(self) -> None:
         """Resume reading from waiting connections, in the order of their waits, as long as there is room."""
         for member in list(self.waiting):
-            member.regulate()
+            member.regulate_reading()
             if member in self.waiting:
                 return
 

@@ -62,12 +62,13 @@ class PreforkState:
     master: int
     inventory: SharedForest | None = None
 
-    def where(self) -> str:
-        """Return the URL of the service for messages."""
+    @property
+    def url(self) -> str:
+        """The URL of the service for messages."""
         address = self.configuration.admin
         if not self.settings.workers and address is not None:
             return f"http://{address.host}:{address.port}"
-        return self.settings.where()
+        return self.settings.url
 
 
 def check_service(settings: ServerSettings, *, is_first: bool = True) -> PreforkState:

@@ -133,16 +133,16 @@ class Generation:
         self._loaded_at = self._warned_at = self._reported_at = -math.inf
         self._is_ready = self._is_stopping = False
         has_bounds = state.settings.lifetime is not None or state.settings.memory is not None
-        self._is_alone = workers == 1 and not has_bounds
-        self._is_worker = False
-        self._loss = ""
+        self._is_only_worker = workers == 1 and not has_bounds
+        self._has_become_worker = False
+        self._loss_reason = ""
 
     def run(self) -> None:
         """Serve until the standard input ends; raise UnusableError if the service cannot run."""
         if self._is_first and self._admin_listener is not None:
             # Probes are answered while this process waits for the database.
             self._places.append(self._admin)
-            self._step()
+            self._update_processes()
         if self._workers:
             with report_work(self._control):
                 require_database(self._state.configuration)
@@ -150,19 +150,19 @@ class Generation:
             if self._state.inventory is None and not self._is_first:
                 raise UnusableError("the inventory could not be loaded; the log says why")
             self._places = [*self._workers, *self._places]
-            if self._is_alone:
+            if self._is_only_worker:
                 self._become_worker()
                 return
-            self._step()
+            self._update_processes()
         self._supervise()
         self._stop()
 
     def _become_worker(self) -> None:
         """Answer requests in this process until the standard input ends, while a thread supervises."""
-        if self._admin_listener is not None and not self._holders_of(self._admin):
+        if self._admin_listener is not None and not self._find_processes(self._admin):
             self._fork(self._admin)
             self._places = [*self._workers, self._admin]
-        self._is_worker = True
+        self._has_become_worker = True
         (place,) = self._workers
         pid = os.getpid()
         self._children[pid] = ServiceProcess(pid, _ONLY_ROW, place, time.monotonic(), math.inf)
@@ -185,13 +185,13 @@ class Generation:
         needed = self._workers if self._is_first and self._workers else self._places
         while not self._is_stopping:
             self._wait()
-            self._step()
+            self._update_processes()
             if not self._is_ready and all(place.was_ready for place in needed):
                 self._note_all_ready()
             # The master would end a service that is not ready yet instead of replacing the generation.
-            if self._loss and (self._is_ready or not self._is_first):
-                self._control.send("lost", why=self._loss)
-                self._loss = ""
+            if self._loss_reason and (self._is_ready or not self._is_first):
+                self._control.send("lost", why=self._loss_reason)
+                self._loss_reason = ""
 
     def _note_all_ready(self) -> None:
         """Report to the master that all processes answer."""
@@ -200,11 +200,10 @@ class Generation:
             self._places.append(self._admin)
             return
         self._is_ready = True
-        where = self._state.where()
-        _LOG.info("Serving at %s", where)
-        self._control.send("ready", where=where, is_alone=self._is_worker)
+        _LOG.info("Serving at %s", self._state.url)
+        self._control.send("ready", where=self._state.url, is_alone=self._has_become_worker)
 
-    def _step(self) -> None:
+    def _update_processes(self) -> None:
         """Handle ended and ready processes, kill overdue ones, and fork missing ones."""
         self._reap()
         for child in self._children.values():
@@ -217,7 +216,7 @@ class Generation:
                 child.send(signal.SIGKILL)
         for place in self._places:
             if place.backoff.is_due and not self._is_stopping and self._needs_process(place):
-                self._start(place)
+                self._start_process(place)
         if time.monotonic() - self._warned_at >= DAY_SECONDS:
             self._warned_at = time.monotonic()
             log_expiries(self._state.expiries)
@@ -248,9 +247,9 @@ class Generation:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
                     del self._children[pid]
-                    self._note_end(child, os.waitstatus_to_exitcode(status))
+                    self._handle_end(child, os.waitstatus_to_exitcode(status))
 
-    def _note_end(self, child: ServiceProcess, code: int) -> None:
+    def _handle_end(self, child: ServiceProcess, code: int) -> None:
         place = child.place
         self._table.clear(child.row)
         if place is not self._admin:
@@ -258,10 +257,10 @@ class Generation:
         if child.is_leaving or self._is_stopping:
             return
         why = f"{place.name} ended ({describe_end(code)})"
-        if self._is_worker:
+        if self._has_become_worker:
             place.backoff.disable()
             _LOG.error("%s", why)
-            self._loss = why
+            self._loss_reason = why
             return
         if not (self._is_first or self._is_ready):
             raise UnusableError(f"{place.name} ended before it answered; the log says why")
@@ -277,36 +276,36 @@ class Generation:
         child.deadline = math.inf
         if place is not self._admin:
             _LOG.info("%s runs as process %s", place.name, child.pid)
-        for former in self._holders_of(place):
+        for former in self._find_processes(place):
             if former is not child:
                 _LOG.info("Stopping process %s", former.pid)
                 former.is_leaving = True
                 former.deadline = time.monotonic() + GRACE_SECONDS + END_SECONDS
                 former.send(signal.SIGTERM)
-        if len(self._workers) == 1 and place is self._workers[0] and not self._is_worker:
+        if len(self._workers) == 1 and place is self._workers[0] and not self._has_become_worker:
             # No other worker shares the inventory.
             self._state = replace(self._state, inventory=None)
             release_memory()
 
-    def _holders_of(self, place: ProcessPlace) -> list[ServiceProcess]:
+    def _find_processes(self, place: ProcessPlace) -> list[ServiceProcess]:
         """Return the processes of a place that are not being replaced, the oldest first."""
         children = self._children.values()
         return [child for child in children if child.place is place and not child.is_leaving]
 
     def _needs_process(self, place: ProcessPlace) -> bool:
         """Return whether a place is empty, or its worker too old or large; workers are replaced one by one."""
-        holders = self._holders_of(place)
-        if not holders:
+        processes = self._find_processes(place)
+        if not processes:
             return True
         settings = self._state.settings
-        excess = holders[0].find_excess(settings.lifetime, settings.memory)
-        is_replacing = any(len(self._holders_of(worker)) > 1 for worker in self._workers)
+        excess = processes[0].find_excess(settings.lifetime, settings.memory)
+        is_replacing = any(len(self._find_processes(worker)) > 1 for worker in self._workers)
         if place is self._admin or excess is None or is_replacing:
             return False
         _LOG.info("%s has become too %s", place.name, excess)
         return True
 
-    def _start(self, place: ProcessPlace) -> None:
+    def _start_process(self, place: ProcessPlace) -> None:
         try:
             self._fork(place)
         except (CannotForkError, UnusableError) as error:
@@ -353,7 +352,7 @@ class Generation:
         if self._listener is not None:
             self._listener.close()
         assert self._admin_listener is not None  # noqa: S101 - see `run`
-        while self._is_alone and not self._is_first and not self._table.has_begun(_ONLY_ROW):
+        while self._is_only_worker and not self._is_first and not self._table.has_begun(_ONLY_ROW):
             # The previous admin listener answers probes until the worker does.
             if os.getppid() != self._loader:
                 return
@@ -384,7 +383,7 @@ class Generation:
                 listener.close()
         workers = [child for child in self._children.values() if child.place is not self._admin]
         self._await_end(workers, GRACE_SECONDS + END_SECONDS)
-        admin = self._holders_of(self._admin)
+        admin = self._find_processes(self._admin)
         for child in admin:
             child.send(signal.SIGTERM)
         self._await_end(admin, END_SECONDS)
