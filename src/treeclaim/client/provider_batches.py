@@ -129,7 +129,7 @@ class PlannedChange:
             entry["generation"] = self.before.generation
         for part in PARTS:
             if part.name in self.differing:
-                entry[part.name] = part.written(after.values[part.name])
+                entry[part.name] = part.to_json(after.values[part.name])
         return entry
 
     def format_differences(self, names: Mapping[str, str]) -> Iterator[str]:

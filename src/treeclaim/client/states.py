@@ -55,7 +55,7 @@ def make_state(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Pr
         row["name"],
         row.get("parent_provider_uuid"),
         row["generation"],
-        {part.name: part.read(row[part.name]) for part in parts},
+        {part.name: part.from_json(row[part.name]) for part in parts},
     )
 
 

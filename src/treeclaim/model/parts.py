@@ -93,12 +93,12 @@ class ProviderPart(Generic[Value]):
         """Return whether two values are equal."""
         return bool(before == after)
 
-    def read(self, document: Any) -> Value:
+    def from_json(self, document: Any) -> Value:
         """Return the value of a JSON document."""
         value: Value = document
         return value
 
-    def written(self, value: Value) -> Any:
+    def to_json(self, value: Value) -> Any:
         """Return the JSON document of a value; equal values have equal documents."""
         return value
 
@@ -112,11 +112,11 @@ class NameSet(ProviderPart[frozenset[str]]):
         """Return an empty set."""
         return frozenset()
 
-    def read(self, document: Any) -> frozenset[str]:
+    def from_json(self, document: Any) -> frozenset[str]:
         """Return the set of a JSON list."""
         return frozenset(document)
 
-    def written(self, value: frozenset[str]) -> list[str]:
+    def to_json(self, value: frozenset[str]) -> list[str]:
         """Return the names as a sorted JSON list."""
         return sorted(value)
 
@@ -125,7 +125,7 @@ class NameSet(ProviderPart[frozenset[str]]):
 class AttributesPart(ProviderPart[Attributes]):
     """The attributes; in comparisons, 1 and true differ."""
 
-    def written(self, value: Attributes) -> Attributes:
+    def to_json(self, value: Attributes) -> Attributes:
         """Return the attributes sorted by name."""
         return dict(sorted(value.items()))
 

@@ -208,7 +208,7 @@ class Condition:
     def _rank(self) -> tuple[Any, ...]:
         return self.key, self.effect, str(self.until), self.on_use, self.began, self.reason
 
-    def counts(self, tolerated: Collection[str]) -> bool:
+    def affects(self, tolerated: Collection[str]) -> bool:
         """Return whether the condition affects consumers that tolerate these keys."""
         return self.began and self.key not in tolerated
 

@@ -100,7 +100,7 @@ class Stages:
                 self.enter(former)
             yield item
 
-    def share(self, leader: "Stages", *, is_reported: bool) -> None:
+    def copy_transaction(self, leader: "Stages", *, is_reported: bool) -> None:
         """Copy the stages of a group's transaction from its leader, and enter the leader's current stage.
 
         The current stage of this member began before the transaction, and gets the time until then. If the leader

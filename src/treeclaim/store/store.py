@@ -285,7 +285,7 @@ class Store:
             # One member may have caused the failure: each member runs alone, within its own deadline.
             pass
         for stages in followers:
-            stages.share(leader, is_reported=refusals is not None)
+            stages.copy_transaction(leader, is_reported=refusals is not None)
         return refusals
 
     def _write_alone(self, request: ClaimRequest, deadline: float) -> None:

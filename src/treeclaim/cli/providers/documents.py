@@ -33,7 +33,7 @@ def read_documents(
             for name, fields in row[INVENTORIES.name].items()
         }
         for part in parts:
-            row[part.name] = part.written(part.read(row[part.name]))
+            row[part.name] = part.to_json(part.from_json(row[part.name]))
         documents[row["uuid"]] = row
     return documents
 

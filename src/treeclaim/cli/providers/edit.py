@@ -129,7 +129,7 @@ def _serialize(state: ProviderState) -> str:
         "name": escape_braces(state.name),
         "uuid": state.uuid,
         **{
-            part.name: part.written(part.value_in(state.values))
+            part.name: part.to_json(part.value_in(state.values))
             for part in PARTS
             if part.name in state.values
         },

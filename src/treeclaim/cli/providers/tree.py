@@ -81,7 +81,7 @@ class ListTrees(CloudLister):
             stock = document.get(INVENTORIES.name, {})
             yield Cell(stock, partial(format_inventories, shown_fields=fields))
             for part in parts:
-                value = document.get(part.name, part.written(part.empty))
+                value = document.get(part.name, part.to_json(part.empty))
                 yield Cell(value, partial(format_part, part, names))
 
         return Result(

@@ -135,7 +135,7 @@ def _find_untolerated(
         while ancestor != NO_ROW and ancestor not in visited_rows:
             visited_rows.add(ancestor)
             for condition in forest.conditions(ancestor):
-                if tolerated is not None and condition.counts(tolerated):
+                if tolerated is not None and condition.affects(tolerated):
                     yield condition.key, condition.reason
             ancestor = int(forest.parent.values[ancestor])
 

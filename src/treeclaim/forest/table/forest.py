@@ -321,7 +321,7 @@ class Forest(ProviderTable):
         """
         if tolerated is None:
             return ()
-        return [each for each in self.links[CONDITIONS.name] if each.counts(tolerated)]
+        return [each for each in self.links[CONDITIONS.name] if each.affects(tolerated)]
 
     def associated_traits(self) -> set[str]:
         """Return the names of all traits of providers."""

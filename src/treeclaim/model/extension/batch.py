@@ -29,7 +29,7 @@ class BatchEntry:
         uuid: Normalised; None if the name identifies the provider.
         name: None to keep the name.
         generation: The expected generation; None for any.
-        values: New values of the parts to be replaced, by name: inventories by class, others as `ProviderPart.read`
+        values: New values of the parts to be replaced, by name: inventories by class, others as `ProviderPart.from_json`
             returns them.
     """
 

@@ -167,7 +167,7 @@ class ProviderEntry(Body):
             }
         for part in PARTS:
             if part is not INVENTORIES and (value := getattr(self, part.name)) is not None:
-                values[part.name] = part.read(value)
+                values[part.name] = part.from_json(value)
         return BatchEntry(
             self.uuid,
             self.name,

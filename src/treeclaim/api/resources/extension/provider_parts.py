@@ -79,7 +79,7 @@ def replace_attributes(call: Call) -> Answer:
 def _make_attributes_document(attributes: Attributes, generation: int) -> Answer:
     return {
         "resource_provider_generation": generation,
-        ATTRIBUTES.name: ATTRIBUTES.written(attributes),
+        ATTRIBUTES.name: ATTRIBUTES.to_json(attributes),
     }
 
 
