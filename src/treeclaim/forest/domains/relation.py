@@ -112,8 +112,6 @@ def build_split_relation(
     """Return the providers that may give a part of an amount of the unsuffixed group."""
     conditions = _effective_conditions(forest, group.conditions, gives=True)
     pairs = _cached_pairs(forest, (resource_class,), conditions, _unsuffixed_pairs, budget)
-    if not pairs.indices:
-        return Relation(pairs, None)
     columns, indices = forest.class_inventories(resource_class), pairs.indices[resource_class]
     if group.leniency.get(resource_class, STRICT).ignore_units:
         return Relation(pairs, columns.fits(indices, 1, Leniency(ignore_units=True)))
