@@ -25,7 +25,7 @@ CATALOGUE = Catalogue.of(
 
 
 BEGINNING = Cursor((), ())
-"""A reader that knows nothing of any stream."""
+"""The cursor of a reader before its first read."""
 
 
 def provider_uuid(number):
@@ -34,11 +34,11 @@ def provider_uuid(number):
 
 def record(number, parent=None, root=None, inventories=None, traits=(), aggregates=(), **columns):
     """A provider record; inventories are {class name: Inventory or total} or with (.., used)."""
-    made = []
-    for name, given_amount in (inventories or {}).items():
-        amount, used = given_amount if isinstance(given_amount, tuple) else (given_amount, 0)
+    inventory_records = []
+    for name, entry in (inventories or {}).items():
+        amount, used = entry if isinstance(entry, tuple) else (entry, 0)
         inventory = amount if isinstance(amount, Inventory) else Inventory(total=amount)
-        made.append(InventoryRecord(CLASSES.index(name), inventory, used, 0.0))
+        inventory_records.append(InventoryRecord(CLASSES.index(name), inventory, used, 0.0))
     values = {
         "id": number,
         "uuid": provider_uuid(number),
@@ -47,7 +47,7 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
         "parent_id": parent,
         "root_id": root if root is not None else number,
         "modified_at": 0.0,
-        "inventories": tuple(sorted(made, key=lambda entry: entry.class_id)),
+        "inventories": tuple(sorted(inventory_records, key=lambda inventory: inventory.class_id)),
         "links": {
             "traits": tuple(sorted(TRAITS.index(name) + 1 for name in traits)),
             "aggregates": tuple(sorted(aggregates)),
@@ -57,7 +57,7 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
     return ProviderRecord(**(values | columns))
 
 
-def having(provider, **links):
+def with_links(provider, **links):
     """A copy of a record with other traits (ids) or aggregates."""
     return replace(provider, links={**provider.links, **links})
 
@@ -69,8 +69,8 @@ def complete(records):
     )
 
 
-def news(*records, removed=(), catalogue=None, usage=None):
-    """Changes of some providers, and of no others."""
+def make_changes(*records, removed=(), catalogue=None, usage=None):
+    """Changes of these providers alone."""
     return Changes(BEGINNING, False, records, list(removed), catalogue, usage or {})
 
 
@@ -134,7 +134,7 @@ class EndingBudget(Budget):
 
 
 class MeasuringBudget(Budget):
-    """A budget that notes the most bytes that were held at a time, and the longest work between two checks.
+    """A budget that measures the most bytes held at a time, and the longest work between two checks.
 
     Attributes:
         most_held: In bytes.
@@ -156,7 +156,7 @@ class MeasuringBudget(Budget):
         self._last = process_time()
 
     def note_check(self):
-        """Take in the time since the last check."""
+        """Measure the time since the last check."""
         self.longest = max(self.longest, process_time() - self._last)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event
 from hypothesis import strategies as st
 
-from tests.forest.building import news
+from tests.forest.building import make_changes
 from tests.properties.forest_adapter import (
     candidate_request,
     forest_of,
@@ -117,5 +117,5 @@ def change_usage(kept, world, changes):
         differences = differences_of_usage(old, new)
         if any(differences.values()):
             usage[new.id] = UsageChange(differences, 0, 0, 0.0)
-    kept.apply(news(usage=usage))
+    kept.apply(make_changes(usage=usage))
     return after

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event
 from hypothesis import strategies as st
 
-from tests.forest.building import news
+from tests.forest.building import make_changes
 from tests.properties.forest_adapter import (
     ask,
     candidate_request,
@@ -150,7 +150,7 @@ def told(draw, before, after):
         else:
             event("told by how much")
             usage[new.id] = UsageChange(difference, 0, 0, 0.0)
-    return news(*records, removed=former, usage=usage)
+    return make_changes(*records, removed=former, usage=usage)
 
 
 def differences_of_usage(old, new):

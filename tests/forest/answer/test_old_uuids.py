@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates are named by their uuids, whatever the length of those that an old database has."""
+"""Candidates show UUIDs of any length, as old databases have them."""
 
 import pytest
 

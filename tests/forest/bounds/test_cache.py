@@ -16,7 +16,7 @@ MOST = 20_000
 
 @dataclass(frozen=True)
 class Value:
-    """Takes so many bytes."""
+    """A value of a known size."""
 
     nbytes: int
 
@@ -29,9 +29,11 @@ def test_cache_stays_within_its_bytes_and_keeps_the_latest(values):
     cache, latest = ByteCache(MOST), []
     for key, size in values:
         cache.keep(key, Value(size))
-        latest = [key, *(other for other in latest if other != key)]
-        # The oldest first, so that the latest stays the latest.
-        present = [other for other in reversed(latest) if cache.find(other) is not None][::-1]
+        latest = [key, *(cached_key for cached_key in latest if cached_key != key)]
+        # Oldest first: finding a key makes it the latest.
+        present = [
+            cached_key for cached_key in reversed(latest) if cache.find(cached_key) is not None
+        ][::-1]
         cached = map(cache.find, reversed(present))
         assert sum(value.nbytes for value in cached if isinstance(value, Value)) <= MOST
         assert present
@@ -43,26 +45,26 @@ def test_cache_stays_within_its_bytes_and_keeps_the_latest(values):
 class Arrays:
     """A value with arrays in it, at any depth."""
 
-    one: np.ndarray
-    more: tuple[np.ndarray, ...]
+    first: np.ndarray
+    further: tuple[np.ndarray, ...]
     named: Mapping[str, np.ndarray]
     nbytes: int = 0
 
     @property
     def all(self):
-        return [self.one, *self.more, *self.named.values()]
+        return [self.first, *self.further, *self.named.values()]
 
 
 def test_cached_arrays_are_read_only_until_taken():
-    kept = ByteCache(MOST)
-    made = kept.get("key", lambda: Arrays(*_arrays()))
-    result = kept.find("key")
-    assert result is made
-    for array in made.all:
+    cache = ByteCache(MOST)
+    value = cache.get("key", lambda: Arrays(*_arrays()))
+    result = cache.find("key")
+    assert result is value
+    for array in value.all:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-    assert kept.take("key") is made
-    for array in made.all:
+    assert cache.take("key") is value
+    for array in value.all:
         array[0] = 1
 
 

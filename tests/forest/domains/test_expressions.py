@@ -15,7 +15,7 @@ from treeclaim.model.extension.expressions import read_expression
 
 
 def satisfy(text, all_attributes):
-    """For which providers with these attributes an expression holds."""
+    """The numbers of the providers, given their attributes, that satisfy an expression."""
     forest = forest_of(
         [
             replace(record(number), attributes=attributes_of_provider)

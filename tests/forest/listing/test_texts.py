@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepared texts of providers: quick, true after every change, and of a bounded size."""
+"""Cached texts of providers stay within their bytes."""
 
 import random
 
@@ -29,8 +29,8 @@ def hosts(count, seed=0):
 
 def test_cached_texts_are_evicted_within_the_limit(monkeypatch):
     monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
-    forest, kept = forest_of(hosts(300)), ListingTexts()
+    forest, cached = forest_of(hosts(300)), ListingTexts()
     for first in range(0, 300, 10):
         rows = select_rows(forest, ProviderQuery())[first : first + 10]
-        kept.joined(forest, rows, INCLUDABLE)
-        assert kept.nbytes < 20_000 + 10 * 1_000
+        cached.joined(forest, rows, INCLUDABLE)
+        assert cached.nbytes < 20_000 + 10 * 1_000

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A condition that begins with the first use hides free amounts, but no capacity (contract page 102, section 3.2)."""
 
-from tests.forest.building import forest_of, having, record
+from tests.forest.building import forest_of, record, with_links
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.explanation import explain_attempt
 from treeclaim.forest.placing.placer import Placer
@@ -25,7 +25,7 @@ def placed(records, *requests):
 
 
 def test_second_consumer_would_fit_if_nothing_were_allocated():
-    host = having(record(1, inventories={"VCPU": 4}), conditions=(CLEANING,))
+    host = with_links(record(1, inventories={"VCPU": 4}), conditions=(CLEANING,))
     first, second = wants("INSTANCE", "a", {"VCPU": 2}), wants("INSTANCE", "b", {"VCPU": 3})
     attempt, explanation = placed([host], first, second)
     assert attempt.unplaced == ["b"]
@@ -36,7 +36,7 @@ def test_barred_device_counts_with_its_capacity_in_scores():
     """Of two equal hosts, the host with the just claimed device is fuller by 2 of 20 units."""
     records = [record(1, inventories={"VCPU": 10}), record(3, inventories={"VCPU": (20, 3)})]
     device = record(2, 1, 1, {"VCPU": 10, "CUSTOM_DEVICE": 1})
-    records.insert(1, having(device, conditions=(CLEANING,)))
+    records.insert(1, with_links(device, conditions=(CLEANING,)))
     first = wants("INSTANCE", "a", {"CUSTOM_DEVICE": 1, "VCPU": 2})
     fullest = wants("INSTANCE", "b", {"VCPU": 1}, Order((Term(TermName.PACK),)))
     attempt, _ = placed(records, first, fullest)

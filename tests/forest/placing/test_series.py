@@ -7,7 +7,7 @@ from time import thread_time
 import pytest
 
 from tests.forest.building import forest_of as forest_of_records
-from tests.forest.building import news, record
+from tests.forest.building import make_changes, record
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World
@@ -39,7 +39,7 @@ def forest():
 def test_series_restarts_after_a_change_beyond_usage(forest, change):
     series = PlacementSeries(forest, BYTES)
     assert series.place(CONSUMER, thread_time() + LONG)
-    forest.apply(news(change))
+    forest.apply(make_changes(change))
     assert not series.may_follow(forest)
 
 
@@ -51,8 +51,8 @@ KINDS = {
 """Requests of each kind of query; suffixes make as many as are wanted."""
 
 
-def with_a_pool():
-    """Hosts that a pool lends its disk."""
+def make_pool_forest():
+    """A Forest of hosts and a pool that shares its disk with them."""
     racks = frozenset({"A"})
     hosts = [
         Provider(f"h{number}", None, {"VCPU": Stock(900)}, aggregates=racks) for number in (1, 2)
@@ -64,11 +64,11 @@ def with_a_pool():
     )
 
 
-def wanted_by(request, number):
-    """A request of a kind, another one for each number."""
+def make_request(request, number):
+    """A request of a kind, distinct for each number."""
     (group,) = request.groups
-    other = Group(f"_{number}", {"VCPU": 1})
-    larger = candidate_request(replace(request, groups=(group, other)))
+    extra_group = Group(f"_{number}", {"VCPU": 1})
+    larger = candidate_request(replace(request, groups=(group, extra_group)))
     return PlacingRequest((larger,), ("c",), "p", "u", "t")
 
 
@@ -76,28 +76,28 @@ def wanted_by(request, number):
 def test_searches_of_each_kind_are_counted_and_bounded(kind, monkeypatch):
     most = 200_000
     monkeypatch.setattr(series_module, "MOST_BYTES", most)
-    series = PlacementSeries(with_a_pool(), 100 * BYTES)
+    series = PlacementSeries(make_pool_forest(), 100 * BYTES)
     sizes = []
     for number in range(100):
-        assert series.place(wanted_by(KINDS[kind], number), thread_time() + LONG)
+        assert series.place(make_request(KINDS[kind], number), thread_time() + LONG)
         sizes.append(series.nbytes)
     each = sizes[1] - sizes[0]
     assert each > 1_000
     assert max(sizes) <= most + 2 * each
-    # Once there are too many, they are made anew.
+    # The series drops its searches when they exceed the limit.
     assert sizes != sorted(sizes)
 
 
 def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
-    """Its tree is none of the candidate's trees, but there is less room in it."""
+    """A lending pool is in no tree of the candidate, yet it loses room."""
     shared = Request((Group("", {"VCPU": 1, "DISK_GB": 700}),))
     alone = Request((Group("", {"DISK_GB": 300}, in_tree=("store", "pool")),))
-    series = PlacementSeries(with_a_pool(), 100 * BYTES)
+    series = PlacementSeries(make_pool_forest(), 100 * BYTES)
     placements = []
     for request in (alone, shared, alone):
         placing = PlacingRequest((candidate_request(request),), ("c",), "p", "u", "t")
         placements.append(series.place(placing, thread_time() + LONG) is not None)
-    # The first goes to the store, where there is room for no other, and the second to the pool.
+    # The store has room for the first request only; the second uses the pool.
     assert placements == [True, True, False]
 
 

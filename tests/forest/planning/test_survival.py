@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.forest.building import EndingBudget, forest_of, news, provider_uuid, record
+from tests.forest.building import EndingBudget, forest_of, make_changes, provider_uuid, record
 from tests.properties import test_moves_are_the_best_of_all_plans as plans
 from tests.properties.forest_adapter import forest_of as forest_of_world
 from tests.reference.candidates import Reference
@@ -115,7 +115,7 @@ def test_deleted_trees_are_not_counted(shares):
     records.append(record(8, None, None, {"VCPU": 4}, (SHARING_TRAIT,) if shares else ()))
     forest = forest_of(records)
     assert forest.order.tree.max() == 7
-    forest.apply(news(removed=[each.id for each in records[-3:]]))
+    forest.apply(make_changes(removed=[each.id for each in records[-3:]]))
     held = {provider_uuid(1): {"VCPU": 1}}
     name = provider_uuid(1000)
     request = CandidateRequest((RequestGroup("", {"VCPU": 1}),))

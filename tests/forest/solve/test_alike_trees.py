@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import strategies as st
 
-from tests.forest.building import EndingBudget, having, wide_trees
+from tests.forest.building import EndingBudget, wide_trees, with_links
 from tests.forest.building import forest_of as forest_of_records
 from tests.properties.forest_adapter import candidate_request, forest_of, lowered, property_of
 from tests.reference.expressions import attributes
@@ -88,7 +88,7 @@ def test_tree_whose_condition_begins_with_the_first_use_is_of_its_own_kind(order
     request = CandidateRequest(groups, isolated=frozenset(("_0", "_1")), order=order)
     condition = Condition("CLEANING", Effect.NO_NEW, on_use=True, began=False)
     records = [
-        having(each, conditions=(condition,)) if each.id == 6 else each
+        with_links(each, conditions=(condition,)) if each.id == 6 else each
         for each in wide_trees(3, 4)
     ]
     with lowered({"solve.tree_kinds.MANY_COMBINATIONS": 2}):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divisions against all vectors of parts there are (contract page 97, section 2.2)."""
+"""Divisions compared with all vectors of parts (contract page 97, section 2.2)."""
 
 import itertools
 
@@ -14,11 +14,11 @@ def offers(draw):
     """A step, and up to six offers with it."""
     step = draw(st.sampled_from([1, 1, 2, 3]))
     bounds = st.tuples(st.integers(0, 5), st.integers(1, 9))
-    made = [
+    drawn = [
         Offer.of(at, (step * least, step * most), step)
         for at, (least, most) in enumerate(draw(st.lists(bounds, max_size=6)))
     ]
-    return step, tuple(offer for offer in made if offer is not None)
+    return step, tuple(offer for offer in drawn if offer is not None)
 
 
 def vectors(offers, step, amount):
@@ -28,7 +28,7 @@ def vectors(offers, step, amount):
 
 
 def filled_up(offers, step, amount):
-    """The least parts, of which the smallest that can grow grows step by step."""
+    """The least parts, grown step by step, the smallest that can grow first."""
     vector = [offer.least for offer in offers]
     while sum(vector) < amount:
         growing = [at for at, offer in enumerate(offers) if vector[at] < offer.most]
@@ -79,5 +79,5 @@ def test_large_amounts_are_divided_without_enumeration():
 
 
 def test_supersets_of_viable_sets_are_not_searched():
-    many = tuple(Offer(position, 1, 1) for position in range(64))
-    assert sum(1 for _ in minimal_sets(many, 2)) == 64 * 63 // 2
+    hosts = tuple(Offer(position, 1, 1) for position in range(64))
+    assert sum(1 for _ in minimal_sets(hosts, 2)) == 64 * 63 // 2

@@ -12,10 +12,10 @@ from tests.forest.building import (
     CLASSES,
     body_of,
     forest_of,
-    having,
-    news,
+    make_changes,
     record,
     wide_trees,
+    with_links,
 )
 from tests.properties.forest_adapter import lowered
 from treeclaim.forest.domains import relation
@@ -28,12 +28,12 @@ from treeclaim.model.request import CandidateRequest, RequestGroup
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
 
 
-def tell(forest, *records, removed=(), catalogue=None):
-    forest.apply(news(*records, removed=list(removed), catalogue=catalogue))
+def apply_changes(forest, *records, removed=(), catalogue=None):
+    forest.apply(make_changes(*records, removed=list(removed), catalogue=catalogue))
 
 
 def with_trait(forest, name, trait_id):
-    return having(forest.record(forest.row_of_name(name)), traits=(trait_id,))
+    return with_links(forest.record(forest.row_of_name(name)), traits=(trait_id,))
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_compaction_finishes_under_repeated_writes_to_a_large_tree():
         forest = forest_of([*wide_trees(20, 2), *wide_trees(1, 100, first=1000)])
         sizes = []
         for number in range(400):
-            tell(forest, with_trait(forest, "provider 1050", 3 + number % 2))
+            apply_changes(forest, with_trait(forest, "provider 1050", 3 + number % 2))
             sizes.append(forest.row_count)
         assert max(sizes[200:]) <= max(sizes[:200]) < 50 * 161
 
@@ -66,12 +66,12 @@ def test_texts_show_a_claim_between_the_copies_of_a_root_and_of_its_child():
             for number in range(30):
                 # A rewritten tree leaves dead rows, so that a compaction begins; each change copies a row.
                 body_of(forest, DEVICES)
-                tell(forest, with_trait(forest, "provider 101", 3 + number % 2))
+                apply_changes(forest, with_trait(forest, "provider 101", 3 + number % 2))
                 for _ in range(rewritten):
                     forest.tidy()
                 used = 1 - used
                 change = UsageChange({device: 2 * used - 1}, 0, 0, 0.0)
-                forest.apply(news(usage={7: change}))
+                forest.apply(make_changes(usage={7: change}))
                 for _ in range(12):
                     forest.tidy()
                 assert body_of(forest, DEVICES) == body_of(forest_of(forest.records()), DEVICES)
@@ -79,7 +79,7 @@ def test_texts_show_a_claim_between_the_copies_of_a_root_and_of_its_child():
 
 def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch):
     forest, listing = forest_of(wide_trees(5, 2)), ListingTexts()
-    tell(forest, with_trait(forest, "provider 1", 3))
+    apply_changes(forest, with_trait(forest, "provider 1", 3))
     before = body_of(forest, DEVICES)
     rows = forest.living_rows
     listing.joined(forest, rows, INCLUDABLE)
@@ -88,31 +88,31 @@ def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch)
     extended = Catalogue.of([*traits, CatalogueEntry(90, "CUSTOM_NEW", 0.0)], classes)
     with monkeypatch.context() as patch:
         patch.setattr(relation, "_make_pairs", None)
-        tell(forest, catalogue=extended)
+        apply_changes(forest, catalogue=extended)
         assert body_of(forest, DEVICES) == before
         assert not len(listing.stale(forest, rows))
     traits[2] = replace(traits[2], name="CUSTOM_RENAMED")
-    tell(forest, catalogue=Catalogue.of(traits, classes))
+    apply_changes(forest, catalogue=Catalogue.of(traits, classes))
     assert b"CUSTOM_RENAMED" in body_of(forest, DEVICES)
     assert b"CUSTOM_RENAMED" in listing.joined(forest, rows, INCLUDABLE)
 
 
 def test_reassigned_trait_id_shows_the_new_name():
     forest, listing = forest_of(wide_trees(2, 1)), ListingTexts()
-    tell(forest, with_trait(forest, "provider 1", 3))
+    apply_changes(forest, with_trait(forest, "provider 1", 3))
     listing.joined(forest, forest.living_rows, INCLUDABLE)
-    tell(forest, with_trait(forest, "provider 1", 4))
+    apply_changes(forest, with_trait(forest, "provider 1", 4))
     traits = [*CATALOGUE.trait_by_id.values()]
     traits[2] = replace(traits[2], name="CUSTOM_OTHER")
-    tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
-    tell(forest, with_trait(forest, "provider 1", 3))
+    apply_changes(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
+    apply_changes(forest, with_trait(forest, "provider 1", 3))
     assert b"CUSTOM_OTHER" in listing.joined(forest, forest.living_rows, INCLUDABLE)
 
 
 def test_two_providers_swap_names():
     forest = forest_of(wide_trees(2, 0))
     first, second = forest.records()
-    tell(forest, replace(first, name=second.name), replace(second, name=first.name))
+    apply_changes(forest, replace(first, name=second.name), replace(second, name=first.name))
     assert forest.row_of_name(second.name) == forest.row_of(first.uuid)
     assert forest.row_of_name(first.name) == forest.row_of(second.uuid)
 
@@ -144,6 +144,6 @@ def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
 def test_deleted_providers_leave_no_memory():
     forest = forest_of(wide_trees(10, 0))
     for number in range(100, 400):
-        tell(forest, record(number, inventories={"VCPU": 8}), removed=[number - 1])
+        apply_changes(forest, record(number, inventories={"VCPU": 8}), removed=[number - 1])
     assert forest.handle.values[forest.living_rows].max() < 12
     assert len(forest.holdings.names) <= 12
