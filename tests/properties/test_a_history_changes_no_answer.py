@@ -558,7 +558,7 @@ def test_every_member_of_a_body_has_values():
         described = DESCRIBED[operation.path][operation.method.lower()].get("requestBody")
         if operation.method == "POST" and described:
             names = members(described["content"]["application/json"]["schema"])
-            reads = operation.only_reads or (operation.policy or "").endswith(":list")
+            reads = operation.is_read_only or (operation.policy or "").endswith(":list")
             if reads or "dry_run" in names:
                 bodies[operation.path] = names
     assert BODIES.keys() == bodies.keys() - DRY_RUNS_IN_THE_DATABASE

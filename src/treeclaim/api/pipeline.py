@@ -165,7 +165,7 @@ def _require_version_and_media_type(
     request: falcon.Request, operation: Operation, version: Version
 ) -> None:
     """Stage 7; the order of the two checks depends on the operation."""
-    if operation.media_first:
+    if operation.checks_media_type_first:
         _require_media_type(request, operation, version)
         _require_version(operation, version)
     else:
@@ -176,9 +176,10 @@ def _require_version_and_media_type(
 def _require_version(operation: Operation, version: Version) -> None:
     if operation.exists_at(version):
         return
-    if operation.missing == HTTPStatus.METHOD_NOT_ALLOWED:
+    if operation.missing_status == HTTPStatus.METHOD_NOT_ALLOWED:
         raise ApiError(
-            operation.missing, f"The method {operation.method} is not allowed for this resource."
+            operation.missing_status,
+            f"The method {operation.method} is not allowed for this resource.",
         )
     raise not_found()
 
@@ -200,9 +201,9 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
 def _write_reply(
     reply: Reply, operation: Operation, call: Call, response: falcon.Response
 ) -> None:
-    status = reply.status or operation.answers[0].status
+    status = reply.status or operation.responses[0].status
     modified_at = reply.modified_at
-    if modified_at is None and status in operation.dated_statuses:
+    if modified_at is None and status in operation.statuses_with_cache_headers:
         modified_at = now()
     response.status = status
     if reply.location is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes the inputs and answers of an operation: schemas, statuses, headers and bodies."""
+"""Describes the inputs and responses of an operation: schemas, statuses, headers and bodies."""
 
 import re
 from http import HTTPStatus
@@ -99,8 +99,8 @@ _POSITIVE_INTEGER = "^[1-9][0-9]*$"
 def describe_responses(operation: Operation) -> dict[str, Any]:
     """Describe all responses of an operation, by status."""
     described = {
-        str(int(answer.status)): _describe_success(operation, answer)
-        for answer in operation.answers
+        str(int(response.status)): _describe_success(operation, response)
+        for response in operation.responses
     }
     described |= {
         str(int(status)): _describe_error(status) for status in _list_error_statuses(operation)
@@ -108,18 +108,18 @@ def describe_responses(operation: Operation) -> dict[str, Any]:
     return dict(sorted(described.items()))
 
 
-def _describe_success(operation: Operation, answer: DescribedResponse) -> dict[str, Any]:
+def _describe_success(operation: Operation, response: DescribedResponse) -> dict[str, Any]:
     headers = _HEADERS | {
         "OpenStack-API-Version": _describe_header(_make_version_schema(operation))
     }
-    if answer.located:
+    if response.has_location:
         headers["Location"] = _describe_header({"type": "string", "pattern": "^https?://[^/]+/"})
-    if answer.dated:
+    if response.has_cache_headers:
         headers["Last-Modified"] = _describe_header({"type": "string", "pattern": " GMT$"})
         headers["Cache-Control"] = _describe_header({"const": "no-cache"})
-    described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
-    if answer.shows is not None:
-        schema = transform(to_schema(answer.shows), _without_pattern_properties)
+    described: dict[str, Any] = {"description": response.status.phrase, "headers": headers}
+    if response.shows is not None:
+        schema = transform(to_schema(response.shows), _without_pattern_properties)
         described["content"] = {JSON: {"schema": schema}}
         if EVENT_STREAM in operation.offers:
             described["content"][EVENT_STREAM] = {"schema": STRING}
@@ -154,7 +154,7 @@ def _list_error_statuses(operation: Operation) -> set[HTTPStatus]:
         HTTPStatus.FORBIDDEN: operation.policy is not None,
         HTTPStatus.NOT_FOUND: "{" in operation.path or is_new or operation.needs_opt_in,
         HTTPStatus.METHOD_NOT_ALLOWED: is_new
-        and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED,
+        and operation.missing_status is HTTPStatus.METHOD_NOT_ALLOWED,
         HTTPStatus.CONFLICT: operation.method != "GET",
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE: operation.body is not None,
     }

@@ -54,7 +54,7 @@ def _make_aggregates_schema(version: Version) -> Schema:
     policy="placement:resource_providers:aggregates:list",
     shows=AGGREGATES,
     since=Feature.AGGREGATES,
-    media_first=True,
+    checks_media_type_first=True,
 )
 def list_aggregates(call: Call) -> Answer:
     """Show the aggregates of a resource provider (section 1)."""
@@ -72,7 +72,7 @@ def list_aggregates(call: Call) -> Answer:
     policy="placement:resource_providers:aggregates:update",
     shows=AGGREGATES,
     since=Feature.AGGREGATES,
-    media_first=True,
+    checks_media_type_first=True,
     body=VersionedSchema(_make_aggregates_schema),
     refusals=(GENERATION_CHANGED,),
 )

@@ -28,8 +28,8 @@ from treeclaim.store.operations.catalogue import resource_classes as store
 
 _CLASS: Shape = {"name": str, "links": LINKS}
 
-CREATED = DescribedResponse(HTTPStatus.CREATED, dated=False, located=True)
-EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False, located=True)
+CREATED = DescribedResponse(HTTPStatus.CREATED, has_cache_headers=False, has_location=True)
+EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, has_cache_headers=False, has_location=True)
 _CLASS_BODY = record({"name": CUSTOM_NAME})
 _NAME_CHECKER = Checker(_CLASS_BODY)
 
@@ -62,8 +62,8 @@ def list_classes(call: Call) -> Reply:
     "POST /resource_classes",
     policy="placement:resource_classes:create",
     status=HTTPStatus.CREATED,
-    dated=False,
-    located=True,
+    has_cache_headers=False,
+    has_location=True,
     since=Feature.RESOURCE_CLASSES,
     body=VersionedSchema(_CLASS_BODY),
     refusals=(
@@ -98,7 +98,7 @@ def show_class(call: Call) -> Reply:
 @operation(
     "PUT /resource_classes/{name}",
     policy="placement:resource_classes:update",
-    answers=(CREATED, EXISTED),
+    responses=(CREATED, EXISTED),
     since=Feature.RESOURCE_CLASSES,
     body=VersionedSchema(_CLASS_BODY),
     forms=ValueForms(path={"name": CUSTOM_NAME}),

@@ -235,7 +235,7 @@ def list_inventories(call: Call) -> Reply:
     policy="placement:resource_providers:inventories:create",
     shows=SHOWN_INVENTORY,
     status=HTTPStatus.CREATED,
-    located=True,
+    has_location=True,
     body=VersionedSchema(_make_new_inventory_schema),
     refusals=(
         Refusal(
@@ -288,7 +288,7 @@ def replace_inventories(call: Call) -> Answer:
     "DELETE /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:delete",
     since=Feature.DELETE_ALL_INVENTORIES,
-    missing=HTTPStatus.METHOD_NOT_ALLOWED,
+    missing_status=HTTPStatus.METHOD_NOT_ALLOWED,
 )
 def delete_inventories(call: Call) -> None:
     """Delete all inventories of a resource provider (section 5)."""

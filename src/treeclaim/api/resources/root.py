@@ -53,7 +53,7 @@ def _versions(lowest: str, highest: str) -> Answer:
     "GET /openapi.json",
     policy=None,
     shows=dict,
-    dated=False,
+    has_cache_headers=False,
 )
 def show_description(call: Call) -> Answer:
     """Show the description of this API."""

@@ -34,8 +34,8 @@ from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.entries import write_part
 
 PROVIDER_TRAITS: Shape = {"traits": [str], "resource_provider_generation": int}
-CREATED = DescribedResponse(HTTPStatus.CREATED, located=True)
-EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, located=True)
+CREATED = DescribedResponse(HTTPStatus.CREATED, has_location=True)
+EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, has_location=True)
 REPLACED = VersionedSchema(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
 QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
 
@@ -118,7 +118,7 @@ def show_trait(call: Call) -> Reply:
     "PUT /traits/{name}",
     policy="placement:traits:update",
     forms=ValueForms(path={"name": CUSTOM_NAME}),
-    answers=(CREATED, EXISTED),
+    responses=(CREATED, EXISTED),
     since=Feature.TRAITS,
 )
 def ensure_trait(call: Call) -> Reply:

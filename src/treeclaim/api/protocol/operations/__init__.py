@@ -52,19 +52,19 @@ class DescribedResponse:
     Attributes:
         status: HTTP status.
         shows: Shape of the JSON body; None without a body.
-        dated: Whether it has Last-Modified and Cache-Control (contract page 00, section 8).
-        located: Whether it has Location (contract page 00, section 9).
+        has_cache_headers: Whether it has Last-Modified and Cache-Control (contract page 00, section 8).
+        has_location: Whether it has Location (contract page 00, section 9).
     """
 
     status: HTTPStatus = HTTPStatus.OK
     shows: Shape = None
-    dated: bool = True
-    located: bool = False
+    has_cache_headers: bool = True
+    has_location: bool = False
 
 
 _RESPONSE_ATTRIBUTES = frozenset(DescribedResponse.__dataclass_fields__)
 
-EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False)
+EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, has_cache_headers=False)
 """The response of deletions, and of writes without a response body."""
 
 
@@ -99,18 +99,18 @@ class Operation:
         handler: Answers a request; its name is the operation's id in the API description.
         policy: Name of the policy rule; None for an operation without authorization.
         summary: The first line of the handler's docstring.
-        answers: The successful responses, one for each status.
+        responses: The successful responses, one for each status.
         since: The feature that introduced the operation; None if every microversion has it.
         body: Schema, or model, of the JSON body; None if a body is ignored.
         query: Schema, or model, of the query string; None if it is ignored, or the handler parses it.
         body_until: The feature from which a body is ignored; None for no such feature.
-        media_first: Whether media types are checked before the microversion.
-        missing: Status below `since`.
-        negotiates: Whether a write checks the Accept header as a read does.
+        checks_media_type_first: Whether media types are checked before the microversion.
+        missing_status: Status below `since`.
+        always_checks_accept: Whether a write checks the Accept header as a read does.
         offers: Media types of the responses.
         needs_opt_in: Whether the operation belongs to the `treeclaim` extension; by default the operations below
             `/treeclaim/` do (page 97, section 1).
-        only_reads: Whether a POST changes nothing.
+        is_read_only: Whether a POST changes nothing.
         most_values: Most values of a JSON body, as `count_values` counts them; checked before parsing.
         errors: Additional statuses of errors.
         refusals: Responses to errors of the model that differ from `ERROR_RULES`.
@@ -121,18 +121,18 @@ class Operation:
     handler: Callable[[Call], Answer]
     policy: str | None
     summary: str
-    answers: tuple[DescribedResponse, ...] = (EMPTY,)
+    responses: tuple[DescribedResponse, ...] = (EMPTY,)
     since: Feature | None = None
     body: VersionedSchema | BodyReader | None = None
     query: VersionedSchema | BodyReader | None = None
     body_until: Feature | None = None
-    media_first: bool = False
-    missing: HTTPStatus = HTTPStatus.NOT_FOUND
-    negotiates: bool = False
+    checks_media_type_first: bool = False
+    missing_status: HTTPStatus = HTTPStatus.NOT_FOUND
+    always_checks_accept: bool = False
     offers: tuple[str, ...] = (JSON,)
     needs_opt_in: bool = False
     forms: ValueForms = field(default_factory=ValueForms)
-    only_reads: bool = False
+    is_read_only: bool = False
     most_values: int = MOST_VALUES
     errors: frozenset[HTTPStatus] = frozenset()
     refusals: tuple[Refusal, ...] = ()
@@ -145,23 +145,25 @@ class Operation:
     @cached_property
     def kind(self) -> WaitKind:
         """Return the resource that the operation waits for; operations without a policy rule use no inventory."""
-        if self.method != "GET" and not self.only_reads:
+        if self.method != "GET" and not self.is_read_only:
             return WaitKind.WRITE
         return WaitKind.FREE if self.policy is None else WaitKind.READ
 
     @cached_property
     def checks_accept(self) -> bool:
         """Return whether the Accept header must accept one of the offers."""
-        reads = self.method == "GET" or self.only_reads
+        reads = self.method == "GET" or self.is_read_only
         has_body = self.policy is not None and any(
-            answer.shows is not None for answer in self.answers
+            response.shows is not None for response in self.responses
         )
-        return self.negotiates or (reads and has_body)
+        return self.always_checks_accept or (reads and has_body)
 
     @cached_property
-    def dated_statuses(self) -> frozenset[HTTPStatus]:
-        """Return the statuses of the answers with cache headers."""
-        return frozenset(answer.status for answer in self.answers if answer.dated)
+    def statuses_with_cache_headers(self) -> frozenset[HTTPStatus]:
+        """Return the statuses of the responses with cache headers."""
+        return frozenset(
+            response.status for response in self.responses if response.has_cache_headers
+        )
 
     def reads_body(self, version: Version) -> bool:
         """Return whether the operation reads its JSON body at a version."""
@@ -195,7 +197,7 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
     if response_attributes := {
         name: attributes.pop(name) for name in _RESPONSE_ATTRIBUTES & attributes.keys()
     }:
-        attributes["answers"] = (DescribedResponse(**response_attributes),)
+        attributes["responses"] = (DescribedResponse(**response_attributes),)
 
     def declare(handler: Handler) -> Handler:
         models = handler.__annotations__

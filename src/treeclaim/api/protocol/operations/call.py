@@ -160,7 +160,7 @@ class Reply(NamedTuple):
         status: HTTP status; None for that of the first declared response.
         location: Path of the created resource, without the mount prefix.
         modified_at: Seconds since the epoch for Last-Modified, from 1.15. None stands for the present time if the
-            response is declared as dated; otherwise it has no cache headers.
+            response is declared with cache headers; otherwise it has none.
     """
 
     status: HTTPStatus | None = None

@@ -162,7 +162,7 @@ def show_audit(call: Call, query: AuditQuery) -> Answer:
     "POST /treeclaim/audit",
     policy="treeclaim:audit:list",
     shows=_FINDINGS,
-    dated=False,
+    has_cache_headers=False,
 )
 def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Answer:
     """Find inconsistent records, and consumers that no longer exist in the cloud."""
@@ -193,7 +193,7 @@ def _parse_living(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     "POST /treeclaim/audit/repairs",
     policy="treeclaim:audit:repair",
     shows=REPAIRED,
-    dated=False,
+    has_cache_headers=False,
 )
 def repair_findings(call: Call, body: RepairsBody) -> Answer:
     """Repair findings of an audit.

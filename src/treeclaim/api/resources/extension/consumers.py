@@ -126,7 +126,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Answer:
     "POST /treeclaim/holds",
     policy="treeclaim:holds:manage",
     shows=UPDATED,
-    dated=False,
+    has_cache_headers=False,
 )
 def change_holds(call: Call, body: HoldsBody) -> Answer:
     """Change terms of holds without changing their generations."""
@@ -138,7 +138,7 @@ def change_holds(call: Call, body: HoldsBody) -> Answer:
     "POST /treeclaim/requests",
     policy="treeclaim:requests:update",
     shows=UPDATED,
-    dated=False,
+    has_cache_headers=False,
 )
 def keep_requests(call: Call, body: RequestsBody) -> Answer:
     """Store the requests by which consumers were placed."""

@@ -35,8 +35,8 @@ QUERIES: Shape = {"flavors": [{"name": str, "query?": str, "error?": str}]}
     "POST /treeclaim/flavors",
     policy="placement:allocation_candidates:list",
     shows=QUERIES,
-    dated=False,
-    only_reads=True,
+    has_cache_headers=False,
+    is_read_only=True,
 )
 def translate_flavors(call: Call, body: FlavorsBody) -> Answer:
     """Translate flavors to queries for candidates."""

@@ -217,7 +217,7 @@ class _DryRunError(Exception):
     "POST /treeclaim/providers",
     policy="placement:resource_providers:list",
     shows=_APPLIED,
-    dated=False,
+    has_cache_headers=False,
 )
 def apply_providers(call: Call, body: BatchBody) -> Answer:
     """Create or change many resource providers, all or none."""

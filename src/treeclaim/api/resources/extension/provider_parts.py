@@ -137,7 +137,7 @@ def list_conditions(call: Call) -> Answer:
 @operation(
     "PUT /treeclaim/providers/{uuid}/conditions/{key}",
     policy=CONDITIONS.write_rule,
-    answers=(EMPTY, _AFFECTED),
+    responses=(EMPTY, _AFFECTED),
     body=BodyReader(ConditionBody),
     forms=ValueForms(path={"key": text(CONDITION_KEY)}),
 )

@@ -127,8 +127,8 @@ def show_totals(call: Call, query: TotalsQuery) -> Answer:
     "POST /treeclaim/totals",
     policy="placement:resource_providers:list",
     shows=_TOTALS | {"given?": ASSUMED},
-    dated=False,
-    only_reads=True,
+    has_cache_headers=False,
+    is_read_only=True,
     refusals=(lists.refuse_unknown_class("resource_class"),),
 )
 def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Answer:

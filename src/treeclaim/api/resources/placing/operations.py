@@ -137,8 +137,8 @@ _PLACED: Shape = {
     "given?": ASSUMED,
 }
 
-PLACED = DescribedResponse(HTTPStatus.CREATED, _PLACED, dated=False)
-NOTHING_WRITTEN = DescribedResponse(shows=_PLACED, dated=False)
+PLACED = DescribedResponse(HTTPStatus.CREATED, _PLACED, has_cache_headers=False)
+NOTHING_WRITTEN = DescribedResponse(shows=_PLACED, has_cache_headers=False)
 """The response of a dry run, or if all consumers were placed before."""
 
 CAPACITY: Shape = {
@@ -163,7 +163,7 @@ _SHARE_OF_TIME = 0.8
     "POST /treeclaim/candidates",
     policy="placement:allocation_candidates:list",
     shows=FOUND_CANDIDATES,
-    only_reads=True,
+    is_read_only=True,
 )
 def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     """List the candidates of the first query that has any."""
@@ -185,9 +185,9 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
 @operation(
     "POST /treeclaim/placements",
     policy="treeclaim:placements:create",
-    answers=(PLACED, NOTHING_WRITTEN),
+    responses=(PLACED, NOTHING_WRITTEN),
     most_values=MOST_VALUES,
-    negotiates=True,
+    always_checks_accept=True,
 )
 def place_consumers(call: Call, body: PlacementsBody) -> Answer:
     """Place consumers, and claim their allocations in one transaction."""
@@ -206,8 +206,8 @@ def place_consumers(call: Call, body: PlacementsBody) -> Answer:
     "POST /treeclaim/capacity",
     policy="placement:allocation_candidates:list",
     shows=CAPACITY,
-    dated=False,
-    only_reads=True,
+    has_cache_headers=False,
+    is_read_only=True,
 )
 def count_fitting(call: Call, body: CapacityBody) -> Answer:
     """Count the consumers that fit for each query."""

@@ -202,8 +202,8 @@ SURVIVAL: Shape = {
     "POST /treeclaim/survival",
     policy="placement:allocation_candidates:list",
     shows=SURVIVAL,
-    dated=False,
-    only_reads=True,
+    has_cache_headers=False,
+    is_read_only=True,
 )
 def survive_failures(call: Call, body: SurvivalBody) -> Answer:
     """Check whether all consumers could be placed elsewhere after failures."""
@@ -320,8 +320,8 @@ MOVES: Shape = {
     "POST /treeclaim/moves",
     policy="placement:allocation_candidates:list",
     shows=MOVES,
-    dated=False,
-    only_reads=True,
+    has_cache_headers=False,
+    is_read_only=True,
 )
 def plan_moves(call: Call, body: MovesBody) -> Answer:
     """Plan moves that empty hosts, or make room."""

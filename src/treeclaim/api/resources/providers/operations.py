@@ -163,7 +163,7 @@ def _read_query(call: Call) -> ProviderQuery:
     "POST /resource_providers",
     policy="placement:resource_providers:create",
     shows=_PROVIDER,
-    located=True,
+    has_location=True,
     body=VersionedSchema(_make_new_provider_schema),
     forms=ValueForms(body=_require_name),
 )
