@@ -73,9 +73,9 @@ def _skipped_without(packages):
         yield
     except (subprocess.CalledProcessError, OSError) as error:
         lines = (getattr(error, "output", None) or str(error)).splitlines()
-        told = [line for line in lines if not line.startswith("WARNING")][-_LAST_LINES:]
+        messages = [line for line in lines if not line.startswith("WARNING")][-_LAST_LINES:]
         names = " ".join(packages)
-        pytest.skip(f"{MISSING}{names} cannot be installed: {' / '.join(told)}")
+        pytest.skip(f"{MISSING}{names} cannot be installed: {' / '.join(messages)}")
 
 
 def _make_once(folder, make, packages):

@@ -95,8 +95,8 @@ class Isolation:
             or any(path.name in RESOURCES[name].programs for name in requested)
         )
 
-    def _forbid(self, what: str) -> None:
-        message = f"a quick test {what}: request a resource, or mark the test slow"
+    def _forbid(self, violation: str) -> None:
+        message = f"a quick test {violation}: request a resource, or mark the test slow"
         self.violations.append(message)
         raise ForbiddenError(message)
 

@@ -36,7 +36,7 @@ class NoAnswerError(Exception):
     """A condition did not become true in time; the message has the reason and the server's output."""
 
 
-def usual_environment(folder, **more):
+def usual_environment(folder, **variables):
     """Return an environment without the configuration of the user."""
     wanted = ("PATH", "PYTHONPATH", authorities.VARIABLE)
     kept = {name: os.environ[name] for name in wanted if name in os.environ}
@@ -47,29 +47,29 @@ def usual_environment(folder, **more):
         # An admin listener costs a process, and all services would use the same default address.
         "OS_TREECLAIM__ADMIN_LISTEN": "",
     }
-    return kept | fixed | more
+    return kept | fixed | variables
 
 
-def command_environment(folder, database=None, **more):
+def command_environment(folder, database=None, **variables):
     """Return the environment of a `treeclaim` command without configuration files and authentication.
 
     Args:
         folder: Home directory, without a configuration.
         database: URL of the database; by default an SQLite file in the folder.
-        more: Further variables.
+        variables: Further variables.
     """
     fixed = {
         "OS_PLACEMENT_CONFIG_DIR": str(folder),
         "OS_PLACEMENT_DATABASE__CONNECTION": database or f"sqlite:///{folder / 'placement.db'}",
         "OS_API__AUTH_STRATEGY": "noauth2",
     }
-    return usual_environment(folder, **fixed | more)
+    return usual_environment(folder, **fixed | variables)
 
 
-def service_environment(folder, database=None, **more):
+def service_environment(folder, database=None, **variables):
     """Return the environment of a service that creates its schema at the start."""
     return command_environment(
-        folder, database, **{"OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true"} | more
+        folder, database, **{"OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true"} | variables
     )
 
 

@@ -57,10 +57,15 @@ def made(message, arguments=(), context=None, failure=None):
 
 
 @given(HOSTILE, HOSTILE)
-def test_log_record_is_one_printable_line(formatter, text, who):
-    context = {"user": who, "project": who, "global_request_id": who, "request_id": who}
-    context |= {"user_identity": f"{who} {who}"}
-    for record in (made("asked for %s", (text,), context), asked(text, who)):
+def test_log_record_is_one_printable_line(formatter, text, origin):
+    context = {
+        "user": origin,
+        "project": origin,
+        "global_request_id": origin,
+        "request_id": origin,
+    }
+    context |= {"user_identity": f"{origin} {origin}"}
+    for record in (made("asked for %s", (text,), context), asked(text, origin)):
         line = formatter.format(record)
         assert len(line.splitlines()) == 1
         assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", line)
@@ -182,11 +187,11 @@ def unread(request):
 def everything_in(descriptor):
     """Return the bytes that can be read now."""
     os.set_blocking(descriptor, False)
-    found = b""
+    written_bytes = b""
     with suppress(BlockingIOError):
         while piece := os.read(descriptor, 1 << 16):
-            found += piece
-    return found.decode()
+            written_bytes += piece
+    return written_bytes.decode()
 
 
 def test_unread_log_drops_lines_and_reports_their_number(unread):

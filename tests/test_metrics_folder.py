@@ -98,12 +98,12 @@ def test_forked_processes_count_beside_each_other(folder):
 def test_gauges_end_with_their_process_and_counters_stay(folder):
     with process(after=WAITS) as first, process(after=WAITS) as second:
         pids = {first.stdout.readline().strip(), second.stdout.readline().strip()}
-        own = Slots(folder)
-        assert own.find_living() == pids | {str(os.getpid())}
+        slots = Slots(folder)
+        assert slots.find_living() == pids | {str(os.getpid())}
         assert sums(folder)["treeclaim_forest_providers"] == 7
         first.kill()
         second.kill()
-    assert own.find_living() == {str(os.getpid())}
+    assert slots.find_living() == {str(os.getpid())}
     assert "treeclaim_forest_providers" not in sums(folder)
     assert sums(folder)["treeclaim_transaction_retries_total"] == 2
 

@@ -183,7 +183,7 @@ def test_standalone_admin_listener_reports_unusable_address(environment):
     refused = run(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
     assert refused.returncode == 1
     assert "[treeclaim]/admin_listen is empty" in refused.stderr
-    taken = environment | {"OS_TREECLAIM__ADMIN_LISTEN": "192.0.2.1:1"}
-    refused = run(taken, "admin")
+    unusable = environment | {"OS_TREECLAIM__ADMIN_LISTEN": "192.0.2.1:1"}
+    refused = run(unusable, "admin")
     assert refused.returncode == 1
     assert "cannot listen on 192.0.2.1:1" in refused.stderr

@@ -89,7 +89,7 @@ DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
 
 
 @pytest.mark.parametrize(
-    ("left", "said"),
+    ("seconds_to_expiry", "expected"),
     [
         (31 * DAY, r"ready\n"),
         (12 * DAY + 60, rf"ready, but the server's certificate expires on {DATE}, in 12 days\n"),
@@ -97,10 +97,10 @@ DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
         (-60, rf"ready, but the server's certificate expired on {DATE}\n"),
     ],
 )
-def test_ready_page_names_expiring_certificates(tmp_path, left, said):
+def test_ready_page_names_expiring_certificates(tmp_path, seconds_to_expiry, expected):
     store = Store(DatabaseSettings(fresh_database(tmp_path)))
     expiries = [
-        expiry(time.time() + left),
+        expiry(time.time() + seconds_to_expiry),
         expiry(time.time() + 90 * DAY, CertificateUse.CLIENT_AUTHORITY),
     ]
     collectors = [partial(collect_expiries, expiries)]
@@ -111,7 +111,7 @@ def test_ready_page_names_expiring_certificates(tmp_path, left, said):
         text = client.get("/metrics").text
     store.close()
     assert ready.status_code == 200
-    assert re.fullmatch(said, ready.text)
+    assert re.fullmatch(expected, ready.text)
     assert "/etc" not in ready.text + text, "nobody was asked for a token"
     name = "treeclaim_certificate_expiry_timestamp_seconds"
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(name))

@@ -86,7 +86,7 @@ def require_sound(answer):
     """Fail if an answer could harm its reader: 500, split headers, broken JSON."""
     assert answer.status < 500, answer.body[:500]
     for name, value in answer.headers:
-        assert all(" " <= one <= "~" for one in name + value), (name, value)
+        assert all(" " <= character <= "~" for character in name + value), (name, value)
     if answer.header("content-type") == "application/json":
         document = answer.json()
         if answer.status in OPENINGS:

@@ -79,7 +79,9 @@ def test_endless_search_times_out_with_advice(tmp_path, monkeypatch):
         assert client.post("/treeclaim/providers", json={"providers": entries}).is_success
         amounts = [18 + 2 * (number % 15) for number in range(73)]
         amounts.append(24 * 98 + 2 - sum(amounts))
-        groups = "&".join(f"resources{one}=VGPU:{units}" for one, units in enumerate(amounts, 1))
+        groups = "&".join(
+            f"resources{number}=VGPU:{units}" for number, units in enumerate(amounts, 1)
+        )
         phases = []
         monkeypatch.setattr(metrics, "phase_listeners", [lambda *one: phases.append(one)])
         for path in ("", "/explain"):

@@ -120,12 +120,12 @@ def test_numbers_in_headers_are_accepted_or_refused(application):
         for path in ("/", "/resource_providers", "/nowhere"):
             for version in (number, f"1.{number}", f"{number}.1", f"1.39, treeclaim {number}"):
                 require_sound(send(application, "GET", path, version=version))
-            given = send(application, "GET", path, content_length=number, content_type="a/b")
-            require_sound(given)
+            answer = send(application, "GET", path, content_length=number, content_type="a/b")
+            require_sound(answer)
             is_number = number.isascii() and number.isdigit()
-            assert is_number or given.status == 400
-            given = send(
+            assert is_number or answer.status == 400
+            answer = send(
                 application, "POST", "/resource_providers", body=b"{}", content_length=number
             )
-            require_sound(given)
-            assert is_number or given.status == 400
+            require_sound(answer)
+            assert is_number or answer.status == 400

@@ -60,10 +60,11 @@ def test_repeated_parameter_takes_little_work(application, name):
     for version in ("1.38", "1.39", EXTENDED):
         for path in ("/resource_providers", "/allocation_candidates"):
             for numbered in (False, True):
-                one = f"{name}={REPEATED[name]}"
-                count = LONG // (len(one) + 6)
+                pair = f"{name}={REPEATED[name]}"
+                count = LONG // (len(pair) + 6)
                 pairs = (
-                    one.replace("=", f"{number}=") if numbered else one for number in range(count)
+                    pair.replace("=", f"{number}=") if numbered else pair
+                    for number in range(count)
                 )
                 query = "&".join(["resources=VCPU:1", *pairs]).encode()
                 send_soundly(application, "GET", path, query=query, version=version)

@@ -38,8 +38,8 @@ class Names:
     generation: int
 
     def uuid(self, number):
-        some = self.uuids[number : number + 1]
-        return some[0] if some else f"{number:08x}-0000-4000-8000-000000000000"
+        chosen = self.uuids[number : number + 1]
+        return chosen[0] if chosen else f"{number:08x}-0000-4000-8000-000000000000"
 
     def key(self, pattern, number):
         """Return one of many names that match the pattern of a mapping."""
@@ -145,10 +145,10 @@ class _Maker:
     def _count(self, path, least):
         if path == self.full:
             return self.count
-        rest = self.full[len(path) :]
-        if self.full[: len(path)] != path or rest[:1] != (EACH,):
+        suffix = self.full[len(path) :]
+        if self.full[: len(path)] != path or suffix[:1] != (EACH,):
             return least
-        return 1 if EACH in rest[1:] else self.around
+        return 1 if EACH in suffix[1:] else self.around
 
     def _object(self, schema, path, number):
         known = schema.get("properties", {})

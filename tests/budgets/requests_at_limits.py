@@ -171,8 +171,8 @@ def alternatives(_cloud):
 
 
 def placements(cloud):
-    def dry_run(*requests, **more):
-        return {"requests": list(requests), "dry_run": True, **more}
+    def dry_run(*requests, **members):
+        return {"requests": list(requests), "dry_run": True, **members}
 
     yield {"requests": [placed([WANTED], 1)]}
     for order in ("", "&order_by=pack,spread_providers", "&order_by=shuffle:x", "&order_by=keep:day:VCPU"):  # fmt: skip
@@ -190,10 +190,10 @@ def placements(cloud):
 
 
 def capacity(cloud):
-    many = {str(number): WANTED.replace(":1,", f":{1 + number % 60},") for number in range(256)}
+    flavors = {str(number): WANTED.replace(":1,", f":{1 + number % 60},") for number in range(256)}
     pairs = "resources1=VCPU:1&resources2=VGPU:1&group_policy=none"
     for domains in ("tree", cloud.aggregates[3:1003]):
-        for requests in (many, {"a": WANTED}, {"a": pairs}, {"a": groups(512)}):
+        for requests in (flavors, {"a": WANTED}, {"a": pairs}, {"a": groups(512)}):
             yield {"requests": requests, "domains": domains, "limit": 10_000}
 
 

@@ -96,7 +96,7 @@ def hosts(count, cells, amounts):
         root = 10 * host + 1
         records.append(record(root, inventories={"DISK_GB": 1}))
         records += [
-            record(root + cell, root, root, {name: room + host * more for name, (room, more) in amounts.items()})
+            record(root + cell, root, root, {name: room + host * growth for name, (room, growth) in amounts.items()})
             for cell in range(1, cells + 1)
         ]  # fmt: skip
     return forest_of(records)

@@ -30,7 +30,7 @@ def devices(amounts):
 
 def children(inventories):
     """Return the records of a tree with children that have these inventories."""
-    return [record(1), *(record(n, 1, 1, given) for n, given in enumerate(inventories, 2))]
+    return [record(1), *(record(n, 1, 1, stock) for n, stock in enumerate(inventories, 2))]
 
 
 def large_steps():
@@ -41,9 +41,9 @@ def large_steps():
     ]
 
 
-def ask(records, groups, *, nested=True, randomize=False, breadth_first=False, **more):
+def ask(records, groups, *, nested=True, randomize=False, breadth_first=False, **parameters):
     """A search for candidates."""
-    request = CandidateRequest(tuple(groups), nested=nested, **more)
+    request = CandidateRequest(tuple(groups), nested=nested, **parameters)
     options = SearchOptions(randomize=randomize, breadth_first=breadth_first)
     form = BodyForm(nested=nested)
 
@@ -54,10 +54,10 @@ def ask(records, groups, *, nested=True, randomize=False, breadth_first=False, *
     return partial(work, forest_of(records))
 
 
-def share(**more):
+def share(**parameters):
     """A search with groups for pools that 300 hosts share."""
     groups = [RequestGroup(f"_{n}", {"DISK_GB": 1}) for n in range(4)]
-    return ask(HOSTS + POOLS, groups, **more)
+    return ask(HOSTS + POOLS, groups, **parameters)
 
 
 def explain(records, groups):

@@ -252,7 +252,7 @@ def _id_of(connection: sa.Connection, table: sa.Table, **values: str) -> int:
 def _insert(connection: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
     """Write rows, many at once; those of tables with such a column were made now."""
     made = {"created_at": datetime.now(UTC).replace(tzinfo=None)}
-    same = made if "created_at" in table.c else {}
-    waiting = [same | row for row in rows]
+    times = made if "created_at" in table.c else {}
+    waiting = [times | row for row in rows]
     for first in range(0, len(waiting), _AT_ONCE):
         connection.execute(sa.insert(table), waiting[first : first + _AT_ONCE])

@@ -44,7 +44,7 @@ def test_without_the_opt_in_an_operation_of_the_extension_does_not_exist(
     assert answer.json()["errors"][0]["detail"].endswith(f"OpenStack-API-Version: {OPT_IN}")
 
 
-@pytest.mark.parametrize("path", sorted({one.path for one in EXTENSION}))
+@pytest.mark.parametrize("path", sorted({operation.path for operation in EXTENSION}))
 def test_a_method_that_a_path_lacks_is_not_allowed(client, path):
     path = path.format(uuid=UUID, name="CUSTOM_A", key="CLEANING")
     answer = client.patch(path, headers={"openstack-api-version": OPT_IN})

@@ -8,8 +8,8 @@ import pytest
 from tests.faults.harness.linearizability import FOREVER, Step, explained, narrowed
 
 
-def claim(number, start, end, usage=4, *, there=True):
-    return Step("success", start, end, usage, 1, {"consumer": (number, there)})
+def claim(number, start, end, usage=4, *, is_present=True):
+    return Step("success", start, end, usage, 1, {"consumer": (number, is_present)})
 
 
 def success(start, end, usage):

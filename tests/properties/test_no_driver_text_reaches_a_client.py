@@ -49,21 +49,21 @@ FIRST_STATEMENTS = 14
 
 
 class Fault:
-    """When and how the next statement fails; `left` is None for never."""
+    """When and how the next statement fails; `countdown` is None for never."""
 
-    left = None
+    countdown = None
     for_good = False
     error: sqlite3.Error = None
 
     @classmethod
     def pass_by(cls):
-        if cls.left is None:
+        if cls.countdown is None:
             return
-        if cls.left > 0:
-            cls.left -= 1
+        if cls.countdown > 0:
+            cls.countdown -= 1
             return
         if not cls.for_good:
-            cls.left = None
+            cls.countdown = None
         raise cls.error
 
 
@@ -132,11 +132,11 @@ def failing(statement, for_good, kind, text, name):
     """Make a statement fail while the block runs."""
     Fault.error = kind(text)
     Fault.error.sqlite_errorname = name
-    Fault.left, Fault.for_good = statement, for_good
+    Fault.countdown, Fault.for_good = statement, for_good
     try:
         yield
     finally:
-        Fault.left = None
+        Fault.countdown = None
 
 
 def assert_clean(answer):

@@ -190,13 +190,13 @@ def check_count(cloud, query):
 def check_release(cloud):
     """Survival and plans under an assumed release are those after a deletion."""
     released = [uuid_of(name) for name in ("c0", "c1", "hold0") if cloud.dice.random() < 0.5]
-    given = {"release": released}
+    assumptions = {"release": released}
     with cloud.copied() as client:
         survival = post(
-            client, "/treeclaim/survival", {"domains": "tree", "all": True, "given": given}
+            client, "/treeclaim/survival", {"domains": "tree", "all": True, "given": assumptions}
         )
         goal = {"goal": {"empty": [uuid_of("h0")]}}
-        plan = post(client, "/treeclaim/moves", goal | {"given": given})
+        plan = post(client, "/treeclaim/moves", goal | {"given": assumptions})
         release(client, released)
         real = post(client, "/treeclaim/survival", {"domains": "tree", "all": True})
         assert real | {"given": survival["given"]} == survival, released
@@ -214,12 +214,12 @@ def check_assumption(cloud, query):
     """Answers under an assumption are those after the same writes; other requests are unaffected."""
     with cloud.copied() as client:
         kind = cloud.dice.choice([assume_release, assume_removal, assume_entries, assume_placing])
-        given, write = kind(cloud, client)
+        assumptions, write = kind(cloud, client)
         before = answers(client, query)
-        assumed = answers(client, query, given)
-        assert answers(client, query) == before, given
+        assumed = answers(client, query, assumptions)
+        assert answers(client, query) == before, assumptions
         write(client)
-        assert answers(client, query) == assumed, given
+        assert answers(client, query) == assumed, assumptions
 
 
 def assume_release(cloud, _client):
@@ -283,9 +283,9 @@ def assume_placing(cloud, _client):
     return {"place": {"requests": [{"query": query, "amount": amount}]}}, write
 
 
-def answers(client, query, given=None):
+def answers(client, query, assumptions=None):
     """Return the statuses and contents of responses, under an assumption if there is one."""
-    assumption = {} if given is None else {"given": given}
+    assumption = {} if assumptions is None else {"given": assumptions}
     body = {"requests": {"q": query}, "domains": "tree"}
     responses = [
         client.post("/treeclaim/candidates", json={"alternatives": [query]} | assumption),
@@ -293,7 +293,7 @@ def answers(client, query, given=None):
     ]
     for by in ("tree", "trait", "aggregate"):
         path = f"/treeclaim/totals?by={by}"
-        responses.append(client.post(path, json=assumption) if given else client.get(path))
+        responses.append(client.post(path, json=assumption) if assumptions else client.get(path))
     return [(answer.status_code, without_counters(answer.json())) for answer in responses]
 
 

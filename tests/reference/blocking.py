@@ -10,12 +10,12 @@ COMPARISONS = {"amount_unit": "units", "capacity": "room", "consumed": "consumed
 """By reason: which comparison of an amount it is."""
 
 
-def matching_without(world, request, told, most):
+def matching_without(world, request, constraints, most):
     """Return the roots whose trees match without some constraints; see `anchored_without`."""
-    return {anchor for anchor, _ in anchored_without(world, request, told, most)}
+    return {anchor for anchor, _ in anchored_without(world, request, constraints, most)}
 
 
-def anchored_without(world, request, told, most):
+def anchored_without(world, request, constraints, most):
     """Return all candidates with their anchors, without some constraints.
 
     Args:
@@ -31,7 +31,7 @@ def anchored_without(world, request, told, most):
         for kind in KINDS
     }
     sums_groups = True
-    for reason, suffix, detail in told:
+    for reason, suffix, detail in constraints:
         if reason == "combined_capacity":
             sums_groups = False
         elif reason in COMPARISONS:

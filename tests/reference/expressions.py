@@ -52,7 +52,7 @@ def compares(actual, op, value):
         if not isinstance(actual, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", actual):
             return False
         pairs = zip_longest(actual.split("."), value[1:].split("."), fillvalue="0")
-        mine, others = zip(*((int(one), int(other)) for one, other in pairs), strict=True)
+        mine, others = zip(*((int(first), int(second)) for first, second in pairs), strict=True)
         return OPERATORS[op](mine, others)
     if value in ("true", "false"):
         other = value == "true"

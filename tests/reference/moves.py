@@ -105,10 +105,10 @@ class Model:
         """Return the amounts that went back to holds in a state, by (hold, provider, class)."""
         result = Counter()
         for name, new in moved.items():
-            left = Counter() if self.question.both_at_once else Counter(dict(new))
+            remaining = Counter() if self.question.both_at_once else Counter(dict(new))
             for (hold, *cell), drawn in self.consumers[name].drawn.items():
-                stays = min(drawn, left[tuple(cell)])
-                left[tuple(cell)] -= stays
+                stays = min(drawn, remaining[tuple(cell)])
+                remaining[tuple(cell)] -= stays
                 result[hold, *cell] += drawn - stays
         return +result
 

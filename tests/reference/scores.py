@@ -40,10 +40,10 @@ class Scores:
                 for p, provider in self.reference.P.items()
                 if c in provider.stock and self.reference.root(p) in trees
             } | {p for p, name, _ in alloc if name == c}
-            taken = sum(n for _, name, n in alloc if name == c)
+            total = sum(n for _, name, n in alloc if name == c)
             used = sum(self.reference.used(p, c) for p in providers)
             capacity = sum(self.reference.capacity(p, c) for p in providers)
-            values.append(min(Fraction(used + taken, capacity), Fraction(1)))
+            values.append(min(Fraction(used + total, capacity), Fraction(1)))
         return sum(values) / len(values)
 
     def slots(self, candidate):
@@ -65,7 +65,7 @@ class Scores:
     def pack_providers(self, classes, candidate):
         """Used and taken over capacity, of each slot's own provider."""
         alloc, _ = candidate
-        taken = {(p, c): n for p, c, n in alloc}
+        amounts = {(p, c): n for p, c, n in alloc}
         values = []
         for (_, c), parts in self.slots(candidate).items():
             if classes and c not in classes:
@@ -73,7 +73,7 @@ class Scores:
             full = {
                 p: min(
                     Fraction(
-                        self.reference.used(p, c) + taken[p, c], self.reference.capacity(p, c)
+                        self.reference.used(p, c) + amounts[p, c], self.reference.capacity(p, c)
                     ),
                     Fraction(1),
                 )

@@ -212,7 +212,9 @@ def request_of(example):
             of_group = roots if match[1] else values.setdefault(match[3], {})
             of_group.setdefault(match[2], []).append(value)
     lists = [listed(value) for name, value in pairs if name == "same_subtree"]
-    groups = [_group(suffix, given, example.minor) for suffix, given in values.items() if given]
+    groups = [
+        _group(suffix, members, example.minor) for suffix, members in values.items() if members
+    ]
     is_isolated = known.get("group_policy") == "isolate"
     return Request(
         groups=tuple(groups),

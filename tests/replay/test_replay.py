@@ -41,7 +41,7 @@ def written(folder, name, text):
 
 
 def lines(folder, *events):
-    return written(folder, "events.jsonl", "".join(f"{json.dumps(one)}\n" for one in events))
+    return written(folder, "events.jsonl", "".join(f"{json.dumps(event)}\n" for event in events))
 
 
 def replay(*arguments):
@@ -94,12 +94,12 @@ def test_pods_of_a_trace_are_placed_by_the_mix_of_all_pods(tmp_path):
         written(
             tmp_path,
             "nodes.csv",
-            NODES + "".join("{},8000,8000,{},{}\n".format(*one) for one in nodes),
+            NODES + "".join("{},8000,8000,{},{}\n".format(*node) for node in nodes),
         ),
         written(
             tmp_path,
             "pods.csv",
-            PODS + "".join("p,1000,1000,{},{},{},LS\n".format(*one) for one in kinds),
+            PODS + "".join("p,1000,1000,{},{},{},LS\n".format(*kind) for kind in kinds),
         ),
     )
     order = f"keep:pods:{GPU}"

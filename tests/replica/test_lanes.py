@@ -206,11 +206,11 @@ def test_child_ends_when_its_client_disconnects(replica, ahead, resets):
 
 
 def test_query_of_a_disconnected_client_leaves_the_queue(replica):
-    gone = threading.Event()
+    departure = threading.Event()
     with replica.current():
-        thread, outcome = answer_in_thread(replica, question(key="x"), is_gone=gone.is_set)
+        thread, outcome = answer_in_thread(replica, question(key="x"), is_gone=departure.is_set)
         eventually(lambda: replica.turn.waiting, "it waits")
-        gone.set()
+        departure.set()
         thread.join(20)
     assert isinstance(outcome[0], ClientGoneError)
 

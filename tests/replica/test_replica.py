@@ -91,9 +91,9 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
     pieces = iter(replica.answer(question()))
     begun = next(pieces)
     claim(store, 3)
-    gone = str(uuid.UUID(int=4))
-    store.write(write_inventories, gone, {})
-    store.write(providers.delete, gone)
+    deleted = str(uuid.UUID(int=4))
+    store.write(write_inventories, deleted, {})
+    store.write(providers.delete, deleted)
     with replica.current() as forest:
         assert len(forest) == 19
     remainder = b"".join(pieces)

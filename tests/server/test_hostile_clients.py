@@ -155,16 +155,16 @@ def test_slow_but_steady_reader_gets_the_whole_response():
 
     with running(large, answer_seconds=2.0) as server, server.connect(received=SMALL) as client:
         client.sendall(HELLO)
-        found = 0
+        total = 0
         pause = threading.Event()
-        while found < size:
+        while total < size:
             # Longer in all than one deadline, as the pauses alone show.
-            if found < SMALL * 256:
+            if total < SMALL * 256:
                 pause.wait(0.01)
             data = client.recv(SMALL)
-            assert data, found
-            found += len(data)
-        assert found >= size
+            assert data, total
+            total += len(data)
+        assert total >= size
 
 
 @pytest.mark.slow
@@ -215,12 +215,12 @@ def test_requests_beyond_the_queue_are_refused_with_retry_after():
 def test_pipelined_requests_beyond_the_buffer_are_answered():
     with running() as server, server.connect() as client:
         client.setblocking(False)
-        left, data = memoryview(HELLO * 2_000), bytearray()
+        unsent, data = memoryview(HELLO * 2_000), bytearray()
         while data.count(b"hello", -10) == 0 or data.count(b"HTTP/1.1 200") < 2_000:
             # A client that only tried again and again would keep the interpreter from the server.
-            select.select([client], [client] if left else [], [])
+            select.select([client], [client] if unsent else [], [])
             with contextlib.suppress(BlockingIOError):
-                left = left[client.send(left) :] if left else left
+                unsent = unsent[client.send(unsent) :] if unsent else unsent
             with contextlib.suppress(BlockingIOError):
                 data += client.recv(1 << 20)
         assert data.count(b"hello") == 2_000

@@ -72,8 +72,8 @@ def test_claim_memory_is_released_with_its_response(server, amount):
             "openstack-api-version": "placement 1.39, treeclaim latest",
             "x-roles": "admin,service",
         }
-        given = HEADERS | version | {"Content-Type": "application/json"}
-        return Case(method, path, given, json.dumps(document).encode())
+        headers = HEADERS | version | {"Content-Type": "application/json"}
+        return Case(method, path, headers, json.dumps(document).encode())
 
     claims = {
         str(uuid.UUID(int=number)): claim_of(
@@ -88,16 +88,16 @@ def test_claim_memory_is_released_with_its_response(server, amount):
         small = claims[str(uuid.UUID(int=0))] | {"mappings": {f"_{'A' * 60}": [host] * 4_000}}
         entries = [{"uuid": host, "generation": 99, "traits": [f"CUSTOM_{'A' * 200}"] * 400}]
         reshaped = {"inventories": {host: stock}, "allocations": claims}
-        for asked in (
+        for request in (
             case("POST", "/allocations", claims),
             case("PUT", f"/allocations/{consumer}", small),
             case("POST", "/reshaper", reshaped),
             case("POST", "/treeclaim/providers", {"providers": entries, "create_names": True}),
         ):
-            connection.ask(asked)
+            connection.ask(request)
             with traced_memory() as measure:
                 for _ in range(REQUESTS // 2):
-                    assert connection.ask(asked).status == 409
+                    assert connection.ask(request).status == 409
                 # Each thread may have its last one, which takes more than its body once it is parsed.
-                most = REQUESTS // 2 * len(asked.body)
+                most = REQUESTS // 2 * len(request.body)
                 eventually(lambda: measure()[0] < most, "what they brought is free", 60)  # noqa: B023

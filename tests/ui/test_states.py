@@ -111,7 +111,7 @@ def test_changes_during_an_outage_are_shown_after_it(visit, tmp_path, is_pruned)
         assert (410 in streams) == is_pruned
         if not is_pruned:
             # The whole cloud is read again at most once for it.
-            listings = [one for one, _ in answers if "by=tree" in one and "in_tree" not in one]
+            listings = [url for url, _ in answers if "by=tree" in url and "in_tree" not in url]
             assert len(listings) <= 2
         page.unroute("**/treeclaim")
         with Client(url, "admin") as client:

@@ -59,7 +59,9 @@ def _negated(case):
     Additional headers do not count, nor additions to the query of an operation that ignores queries. A parameter
     without a value is not sent.
     """
-    negated = {place for place, one in case.meta.components.items() if one.mode.is_negative}
+    negated = {
+        place for place, component in case.meta.components.items() if component.mode.is_negative
+    }
     if not _omitted(case) and not (case.operation.body and _is_of_content_type(case)):
         negated.discard(ParameterLocation.HEADER)
     is_all_sent = all(value not in (None, []) for value in (case.query or {}).values())

@@ -172,12 +172,12 @@ def test_cached_token_does_not_wait_for_a_silent_memcached(identity, clients, tm
 @pytest.mark.slow
 def test_silent_memcached_is_not_retried_at_once(identity, tmp_path):
     with (
-        never_answering() as (address, taken),
+        never_answering() as (address, connections),
         served(identity, tmp_path, memcached=address) as http,
     ):
         for number in range(8):
             assert asking(http, f"{GOOD}-{number}").status_code == 200
-        assert len(taken) == 1
+        assert len(connections) == 1
 
 
 @pytest.mark.slow

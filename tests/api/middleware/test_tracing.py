@@ -47,7 +47,7 @@ def test_request_span_joins_the_trace_of_the_caller_with_its_phases(collector, t
             headers={"traceparent": f"00-{TRACE}-{PARENT}-01"},
         )
     tracing.close()
-    spans = {one.name: one for one in collector}
+    spans = {span.name: span for span in collector}
     whole = spans["GET /allocation_candidates"]
     assert whole.trace_id.hex() == TRACE
     assert whole.parent_span_id.hex() == PARENT

@@ -261,10 +261,10 @@ class Client(Caller):
                 # An earlier call may be under way still, and come true.
                 self.load.placings.append(lost)
 
-    def _placed(self, lost, told, end):
-        result = amounts_told(told)
+    def _placed(self, lost, document, end):
+        result = amounts_told(document)
         if not is_whole(lost, result):
-            self.load.problems.append(("not what was asked for", lost, told))
+            self.load.problems.append(("not what was asked for", lost, document))
             return
         self.load.count("success")
         self.load.count("placed")
@@ -343,14 +343,14 @@ def _placing(amount, count):
     return {"requests": [request], "rules": rules}
 
 
-def amounts_told(told):
+def amounts_told(document):
     """Return the allocations of each consumer of a response: amounts by provider."""
     return {
         placement["consumer"]: {
             provider: part["resources"]["VCPU"]
             for provider, part in placement["allocations"].items()
         }
-        for placement in told["placements"]
+        for placement in document["placements"]
     }
 
 

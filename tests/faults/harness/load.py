@@ -80,9 +80,9 @@ class Load:
             thread.join(timeout=120)
             assert not thread.is_alive()
 
-    def wait_for(self, more):
+    def wait_for(self, count):
         """Wait until so many more writes have succeeded."""
-        wanted = self.answers["success"] + more
+        wanted = self.answers["success"] + count
         eventually(lambda: self.answers["success"] >= wanted or self.problems)
         assert not self.problems, self.problems[:3]
 

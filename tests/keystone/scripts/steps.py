@@ -13,13 +13,13 @@ def do_all(steps, subject):
 
 
 @contextmanager
-def refused(what, *errors):
+def refused(action, *errors):
     """Check that a block raises one of some errors; otherwise the service accepted an invalid request."""
     try:
         yield
     except errors:
         return
-    raise AssertionError(f"{what} was accepted")
+    raise AssertionError(f"{action} was accepted")
 
 
 def require_all_used(kind, used):

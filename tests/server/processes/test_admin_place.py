@@ -18,10 +18,10 @@ from treeclaim.server.processes.children import ADMIN_NAME, WORKER_NAME
 pytestmark = pytest.mark.slow
 
 
-def with_admin(folder, **more):
+def with_admin(folder, **variables):
     """The environment of a service with an admin listener on a port of its own."""
     listen = f"127.0.0.1:{free_port()}"
-    return service_environment(folder, **{"OS_TREECLAIM__ADMIN_LISTEN": listen} | more)
+    return service_environment(folder, **{"OS_TREECLAIM__ADMIN_LISTEN": listen} | variables)
 
 
 def test_killed_admin_listener_is_replaced(tmp_path):
@@ -45,10 +45,10 @@ def test_admin_listener_killed_at_start_is_replaced(tmp_path):
 
 
 def test_taken_port_is_reported_once(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as occupant:
+        occupant.bind(("127.0.0.1", 0))
+        occupant.listen()
+        address = f"127.0.0.1:{occupant.getsockname()[1]}"
         environment = service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=address)
         with serving(environment, tmp_path) as server:
             text = server.log.read_text()

@@ -68,10 +68,10 @@ def test_fork_inherits_no_thread_held_lock_or_connection(tmp_path, strategy):
     assert document["locks"] > 50, "the locks of loggers, caches and libraries were found"
     assert document["held"] == []
     assert document["threads"] == ["MainThread"]
-    own = {str(log), "/dev/null"}
+    expected_files = {str(log), "/dev/null"}
     others = {
         descriptor
         for descriptor in document["descriptors"]
         if not descriptor.startswith(("pipe:", "/proc/"))
-    } - own
-    assert {one for one in others if "treeclaim-metrics-" not in one} == set()
+    } - expected_files
+    assert {file for file in others if "treeclaim-metrics-" not in file} == set()

@@ -79,7 +79,7 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
         (loader,) = service.processes(LOADER_NAME)
         psutil.Process(min(workers)).kill()
         eventually(lambda: loader.pid in rotation.writers(), "so does the loader")
-        left = rotation.old.read_bytes()
+        lines = rotation.old.read_bytes()
         service.await_workers(2)
         former = service.processes(ADMIN_NAME, WORKER_NAME, LOADER_NAME)
         with HalfSentRequest(service.url) as request:
@@ -92,4 +92,4 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
         assert psutil.wait_procs(former, timeout=120)[1] == []
         assert service.stop() == 0
     packed = tmp_path / "placement-api.log.2.gz"
-    assert gzip.decompress(packed.read_bytes()) == left, "nobody wrote to it any more"
+    assert gzip.decompress(packed.read_bytes()) == lines, "nobody wrote to it any more"

@@ -193,12 +193,12 @@ def test_processes_that_have_not_shown_life_for_long_are_silent(monkeypatch):
     table = LivenessTable(3)
     table.stamp_alive(1)
     table.stamp_read(1)
-    own = os.getpid()
-    assert table.take_census(1) == Census([own], [], [own])
+    pid = os.getpid()
+    assert table.take_census(1) == Census([pid], [], [pid])
     assert table.has_begun(1)
     assert not table.has_begun(2)
     monkeypatch.setattr(liveness, "SILENT_SECONDS", -5.0)
-    assert table.take_census(1) == Census([], [own], [])
+    assert table.take_census(1) == Census([], [pid], [])
     assert table.take_census(2) == Census([], [], [])
 
 

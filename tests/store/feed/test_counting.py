@@ -143,8 +143,8 @@ def test_row_of_another_format_causes_full_load(store, hosts, other):
 
 
 def test_amounts_too_long_for_their_column_are_not_counted():
-    many = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
-    assert write_amounts(many) is None
+    large_change = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
+    assert write_amounts(large_change) is None
     change = UsageChange(dict.fromkeys(range(1000, 1014), 2**31 - 1), 1, 2**31 - 1, 0.0)
     text = write_amounts(change)
     assert text is not None

@@ -67,8 +67,8 @@ def test_consumers_pass_all_filters(filled):
         ({"created_since": SOON}, []),
         ({"created_since": SOON - timedelta(hours=2), "project_id": "p"}, [FIRST, SECOND]),
     ):
-        found, following = list_uuids(filled, load_consumer_page, ANY_CONSUMER, **fields)
-        assert (fields, found) == (fields, expected)
+        page, following = list_uuids(filled, load_consumer_page, ANY_CONSUMER, **fields)
+        assert (fields, page) == (fields, expected)
         assert following == (SECOND if "limit" in fields else None)
 
 
@@ -88,8 +88,8 @@ def test_holds_pass_all_filters(filled):
         ({"until_before": SOON}, False),
         ({"after": HOLD}, False),
     ):
-        found, _ = list_uuids(filled, load_hold_page, ANY_HOLD, **fields)
-        assert (fields, found) == (fields, [HOLD] if is_listed else [])
+        page, _ = list_uuids(filled, load_hold_page, ANY_HOLD, **fields)
+        assert (fields, page) == (fields, [HOLD] if is_listed else [])
 
 
 def test_usages_are_those_of_project_and_user(filled):

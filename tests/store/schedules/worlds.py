@@ -390,7 +390,7 @@ def consumption_world():
         world.add_row("treeclaim_consumption", **inventory, **consumed)
     world.add_consumer(OTHER, host=2)
     world.add_consumer(HELD, "MEMORY_MB", share=1)
-    more = BatchEntry(SPARE, None, values={"inventories": consuming(VCPU=4)})
+    spare_entry = BatchEntry(SPARE, None, values={"inventories": consuming(VCPU=4)})
     world.add(
         {
             "claim-spare": put(claim(MINE, None, "MEMORY_MB", spare=1)),
@@ -407,7 +407,7 @@ def consumption_world():
             "reshape": reshape(
                 {SPARE: consuming(VCPU=2)}, claim(HELD, UNCHECKED, "MEMORY_MB", spare=2)
             ),
-            "apply": batch(more),
+            "apply": batch(spare_entry),
             "read": READ,
         }
     )

@@ -101,10 +101,10 @@ def test_claims_that_come_during_a_transaction_are_the_next_groups(database, nam
 
 
 def test_large_request_is_a_transaction_of_its_own_and_waits_for_nobody(database):
-    many = [f"<{number}>" for number in range(MOST_CLAIMS + 1)]
+    names = [f"<{number}>" for number in range(MOST_CLAIMS + 1)]
     with database.held_up() as (pool, _):
-        pool.submit(database.submit, *many).result(PATIENT)
-    assert database.committed == [["first"], ["".join(many)]]
+        pool.submit(database.submit, *names).result(PATIENT)
+    assert database.committed == [["first"], ["".join(names)]]
 
 
 def test_hanging_transaction_holds_up_nobody_and_its_host_is_in_no_group(database, monkeypatch):

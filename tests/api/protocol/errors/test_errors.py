@@ -38,8 +38,8 @@ def test_error_page_escapes_the_detail_text(detail):
     page, usual_page = written.decode(), document("usual", "text/html")[1].decode()
     assert content_type == "text/html; charset=UTF-8"
     assert TAG.findall(page) == TAG.findall(usual_page)
-    said = json.loads(document(detail, "application/json")[1])["errors"][0]["detail"]
-    assert said in html.unescape(TAG.sub("", page))
+    shown = json.loads(document(detail, "application/json")[1])["errors"][0]["detail"]
+    assert shown in html.unescape(TAG.sub("", page))
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/html", "text/plain"])

@@ -18,15 +18,15 @@ from treeclaim.store.schema.tables import MOST_MIXES
 def test_concurrent_creations_respect_the_limit_of_mixes(kind, tmp_path):
     with (
         fresh_database_on(kind, tmp_path) as url,
-        closing(Store(DatabaseSettings(url))) as one,
+        closing(Store(DatabaseSettings(url))) as first_store,
         closing(Store(DatabaseSettings(url))) as other,
     ):
         for number in range(MOST_MIXES - 4):
-            one.write(mixes.put, f"mix-{number}", {})
+            first_store.write(mixes.put, f"mix-{number}", {})
 
         def attempt(number):
             try:
-                (one, other)[number % 2].write(mixes.put, f"late-{number}", {})
+                (first_store, other)[number % 2].write(mixes.put, f"late-{number}", {})
             except MixesFullError:
                 return False
             return True
@@ -34,6 +34,6 @@ def test_concurrent_creations_respect_the_limit_of_mixes(kind, tmp_path):
         with ThreadPoolExecutor(12) as threads:
             result = list(threads.map(attempt, range(12)))
         assert result.count(True) == 4
-        kept = one.read(mixes.load_mixes)
+        kept = first_store.read(mixes.load_mixes)
         assert len(kept) == MOST_MIXES
         assert {f"late-{number}" for number in range(12) if result[number]} < kept.keys()

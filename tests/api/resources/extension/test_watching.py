@@ -184,7 +184,7 @@ def test_idle_stream_sends_keep_alive_comments(tmp_path):
             comment = next(heard)
             assert (comment.id, comment.name, comment.data) == (None, None, None)
         other = place.add("other")
-        event = next(one for one in heard if not one.is_comment)
+        event = next(event for event in heard if not event.is_comment)
         assert what(event.data) == {other: ALL}
 
 

@@ -85,7 +85,7 @@ class Place:
         with self.http.stream("GET", PATH, params=parameters, headers=wanted) as response:
             assert response.status_code == 200, response.read()
             assert response.headers["content-type"].startswith("text/event-stream")
-            yield (one for one in heard(response) if comments or not one.is_comment)
+            yield (event for event in heard(response) if comments or not event.is_comment)
 
     def write(self, method, path, body=None):
         """Make a write, which must succeed."""

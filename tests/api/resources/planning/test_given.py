@@ -71,13 +71,13 @@ CASES = [*TABLE["cases"], ENTRIES[:8], ENTRIES[8:], *([entry] for entry in ENTRI
 @pytest.mark.parametrize("entries", CASES, ids=range(len(CASES)))
 def test_errors_of_assumed_entries_are_those_of_a_write(service, entries):
     applied(service, *TABLE["card"])
-    for some in (entries, entries[::-1]):
-        body = {"providers": some, "create_names": True, "dry_run": True}
+    for ordered in (entries, entries[::-1]):
+        body = {"providers": ordered, "create_names": True, "dry_run": True}
         written = service.post("/treeclaim/providers", json=body)
-        body = {"alternatives": ["resources=VCPU:1"], "given": {"providers": some}}
-        asked = service.post("/treeclaim/candidates", json=body)
-        told = [
+        body = {"alternatives": ["resources=VCPU:1"], "given": {"providers": ordered}}
+        response = service.post("/treeclaim/candidates", json=body)
+        details = [
             [(error["detail"], error["code"], error.get("conflict")) for error in errors]
-            for errors in (answer.json().get("errors", ()) for answer in (written, asked))
+            for errors in (answer.json().get("errors", ()) for answer in (written, response))
         ]
-        assert (asked.status_code, told[1]) == (written.status_code, told[0])
+        assert (response.status_code, details[1]) == (written.status_code, details[0])

@@ -43,11 +43,11 @@ def test_plan_past_its_deadline_returns_partial_results(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(400))
     mix = {"requests": {"usual": {"query": "resources=VCPU:2", "weight": 1}}}
     place = {"requests": [{"query": slow, "amount": 100}]}
-    given = {"place": place, "providers": [host("big", VCPU=40_100)]}
+    assumptions = {"place": place, "providers": [host("big", VCPU=40_100)]}
 
     def plan(operation, **body):
         # The assumptions are applied first, without a limit; then no time is left.
-        answer = client.post(f"/treeclaim/{operation}", json=body | {"given": given}).json()
+        answer = client.post(f"/treeclaim/{operation}", json=body | {"given": assumptions}).json()
         assert answer["complete"] is False
         assert answer["given"] == {"placed": [100]}
         return answer

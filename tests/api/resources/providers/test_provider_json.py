@@ -73,13 +73,13 @@ def test_a_list_is_each_provider_by_itself(providers, version, prefix):
     written = b"".join(provider_json.serialize_provider_list(listed(providers), call))
     alone = [provider_json.serialize_provider(provider, call) for provider in providers]
     assert written == b'{"resource_providers":[' + b",".join(alone) + b"]}"
-    for one, text in zip(providers, alone, strict=True):
+    for single, text in zip(providers, alone, strict=True):
         document = json.loads(text)
-        assert (document["uuid"], document["name"]) == (one.uuid, one.name)
-        assert document["generation"] == one.generation
-        assert {"rel": "self", "href": f"{prefix}/resource_providers/{one.uuid}"} in document[
+        assert (document["uuid"], document["name"]) == (single.uuid, single.name)
+        assert document["generation"] == single.generation
+        assert {"rel": "self", "href": f"{prefix}/resource_providers/{single.uuid}"} in document[
             "links"
         ]
         if version >= Version(1, 14):
-            assert document["parent_provider_uuid"] == one.parent_uuid
-            assert document["root_provider_uuid"] == one.root_uuid
+            assert document["parent_provider_uuid"] == single.parent_uuid
+            assert document["root_provider_uuid"] == single.root_uuid
