@@ -18,7 +18,7 @@ from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
-from treeclaim.store.operations.providers.entries import apply
+from treeclaim.store.operations.providers.entries import write_entries
 
 THERE, NEW, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
 UUIDS = [f"11111111-0000-4000-8000-{number:012}" for number in range(THERE + NEW)]
@@ -132,7 +132,9 @@ def outcome(store, world, order):
             providers.create(
                 transaction, uuid=UUIDS[number], name=NAMES[number], parent_uuid=above
             )
-        applied = apply(transaction, order, lambda _: True, create_names=world.create_names)
+        applied = write_entries(
+            transaction, order, lambda _: True, create_names=world.create_names
+        )
         answers = dict(zip(map(uuid_of, order), applied, strict=True))
         assert [answer.uuid for answer in applied] == [uuid_of(name) for name in order]
         raise _UndoError((answers, state_in(transaction)))

@@ -45,7 +45,7 @@ from treeclaim.store.operations.allocations.kept_requests import change_requests
 from treeclaim.store.operations.allocations.locking import SeparateTransactionsError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions, providers
-from treeclaim.store.operations.providers.entries import apply
+from treeclaim.store.operations.providers.entries import write_entries
 from treeclaim.store.reading.consumers import find_consumer_rows, load_allocations
 from treeclaim.store.reading.holders import load_consumer_details
 
@@ -146,7 +146,7 @@ class StoreCalls(ClaimMachine):
                 entries.append(BatchEntry(uuid, uuid, parent=PARENTS[uuid], values=values))
             else:
                 entries.append(BatchEntry(uuid, None, values=values))
-        self.store.write(apply, entries, lambda _rule: True, create_names=True)
+        self.store.write(write_entries, entries, lambda _rule: True, create_names=True)
 
     def send_parent(self, provider, parent):
         return self.write(providers.update, provider, name=provider, parent=parent)

@@ -26,7 +26,7 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import conditions, providers
-from treeclaim.store.operations.providers.entries import apply, write_part
+from treeclaim.store.operations.providers.entries import write_entries, write_part
 from treeclaim.store.operations.providers.part_writer import (
     GenerationRule,
     InventoryScope,
@@ -87,7 +87,7 @@ def reshape(inventories, *claims):
 
 def batch(*entries):
     """POST of many providers."""
-    return write(apply, entries, lambda _rule: True, create_names=False)
+    return write(write_entries, entries, lambda _rule: True, create_names=False)
 
 
 def stock(**totals):

@@ -56,7 +56,7 @@ def reshape(
     writer.insert_and_update()
     nonempty = [target.row for target in targets if target.entry.values[INVENTORIES.name]]
     raise_generations(transaction, nonempty, {provider.id: 1 for provider in nonempty})
-    locked.is_consuming |= writer.states_consumption
+    locked.is_consuming |= writer.has_consumption
     claim_writes.write(transaction, locked)
     writer.judge_deletions(problems)
     raise_first(problems)

@@ -184,7 +184,7 @@ class Groups(Generic[Request]):
             with self._lock:
                 del self._running[group[0]]
 
-    def _stuck_names(self) -> set[str]:
+    def _find_stuck_names(self) -> set[str]:
         """Return the names of stuck transactions; the caller holds the lock."""
         before = monotonic() - PATIENCE
         stuck = (names for began, names in self._running.values() if began < before)
@@ -199,7 +199,7 @@ class Groups(Generic[Request]):
         chosen_members: list[_Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
         with self._lock:
-            stuck = self._stuck_names()
+            stuck = self._find_stuck_names()
             if stuck and not stuck.isdisjoint(leader.request.names):
                 return []
             still_waiting: deque[_Member[Request]] = deque()

@@ -56,7 +56,7 @@ from treeclaim.model.provider import (
     is_attribute_value,
 )
 from treeclaim.store.database.transactions import WriteTransaction
-from treeclaim.store.operations.providers.entries import apply
+from treeclaim.store.operations.providers.entries import write_entries
 
 _MOST_MEMBERS = 30_000
 """Most members of a part in one entry."""
@@ -232,7 +232,7 @@ def _apply(
     call: Call, entries: Sequence[BatchEntry], *, create_names: bool, dry_run: bool
 ) -> Sequence[EntryOutcome]:
     def apply_entries(transaction: WriteTransaction) -> Sequence[EntryOutcome]:
-        applied = apply(transaction, entries, call.is_allowed, create_names=create_names)
+        applied = write_entries(transaction, entries, call.is_allowed, create_names=create_names)
         if dry_run:
             raise _DryRunError(applied)
         return applied

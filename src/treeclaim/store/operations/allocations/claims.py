@@ -33,7 +33,7 @@ from treeclaim.store.operations.allocations.capacity import (
     NewAllocation,
     insert_allocations,
 )
-from treeclaim.store.operations.allocations.drawing import Change
+from treeclaim.store.operations.allocations.drawing import ConsumerChange
 from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock_claims
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
@@ -163,13 +163,13 @@ def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest)
     locked.conditions.accept(begins)
 
 
-def _make_changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change]:
+def _make_changes(locked: LockedClaims, locked_request: LockedRequest) -> list[ConsumerChange]:
     after: defaultdict[str, dict[Key, int]] = defaultdict(dict)
     for allocation in locked_request.new_allocations:
         after[allocation.consumer_uuid][allocation.key] = allocation.used
     request, holds = locked_request.request, locked.holds.book.holds
     return [
-        Change(
+        ConsumerChange(
             consumer=claim.consumer_uuid,
             project_id=claim.project_id,
             before=locked.current.sum_usage([claim.consumer_uuid]),

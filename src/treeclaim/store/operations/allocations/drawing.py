@@ -40,7 +40,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConsumerChange:
     """The change of one consumer by a write.
 
     Attributes:
@@ -76,7 +76,7 @@ class HoldBook:
     draws: Mapping[str, Draws] = field(default_factory=dict)
     steps: Mapping[str, int] = field(default_factory=dict)
 
-    def apply(self, changes: Sequence[Change], *, is_reshape: bool = False) -> "HoldBook":
+    def apply(self, changes: Sequence[ConsumerChange], *, is_reshape: bool = False) -> "HoldBook":
         """Return the book after a write.
 
         Raises:
@@ -100,7 +100,7 @@ class HoldBook:
         steps.update(self._find_changed(after, {change.consumer for change in changes}))
         return replace(after, steps=steps)
 
-    def _require_sources(self, changes: Sequence[Change]) -> None:
+    def _require_sources(self, changes: Sequence[ConsumerChange]) -> None:
         for change in changes:
             for source in change.sources:
                 hold = self.holds.get(source)
@@ -131,7 +131,7 @@ class HoldBook:
 
 
 class _HoldWrite:
-    def __init__(self, book: HoldBook, changes: Sequence[Change]) -> None:
+    def __init__(self, book: HoldBook, changes: Sequence[ConsumerChange]) -> None:
         self.holds = {
             uuid: replace(hold, held=dict(hold.held)) for uuid, hold in book.holds.items()
         }
@@ -145,7 +145,7 @@ class _HoldWrite:
                 if grown > 0 and not change.is_hold:
                     self._growth[key][change.consumer] = grown
 
-    def release(self, change: Change, *, is_reshape: bool) -> None:
+    def release(self, change: ConsumerChange, *, is_reshape: bool) -> None:
         """Release the draws of a consumer beyond its new amounts."""
         for key in sorted(self.draws.get(change.consumer, ())):
             drawn = self.draws[change.consumer][key]
@@ -180,7 +180,7 @@ class _HoldWrite:
         if amount:
             hold.held[key] = hold.held.get(key, 0) + amount
 
-    def set_hold(self, change: Change) -> None:
+    def set_hold(self, change: ConsumerChange) -> None:
         """Set the new amounts and terms of a hold."""
         existing_hold = self.holds.get(change.consumer)
         terms = change.terms or (existing_hold.terms if existing_hold else HoldTerms())
@@ -189,7 +189,7 @@ class _HoldWrite:
         if existing_hold is not None and existing_hold.terms.returns and not terms.returns:
             self._delete_draws(change.consumer)
 
-    def draw(self, change: Change) -> None:
+    def draw(self, change: ConsumerChange) -> None:
         """Draw the growth of a consumer from its sources."""
         for source in change.sources:
             hold = self.holds.get(source)

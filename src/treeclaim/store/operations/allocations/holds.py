@@ -26,7 +26,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
-from treeclaim.store.operations.allocations.drawing import Change, Draws, Hold, HoldBook
+from treeclaim.store.operations.allocations.drawing import ConsumerChange, Draws, Hold, HoldBook
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     load_current_allocations,
@@ -257,7 +257,7 @@ def write_terms(
 def change_terms(
     transaction: WriteTransaction, changes: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Change members of `HoldTerms` of holds, without a new generation; return the UUIDs that are not holds.
+    """ConsumerChange members of `HoldTerms` of holds, without a new generation; return the UUIDs that are not holds.
 
     Raises:
         PrerequisiteError: if a hold has expired; it removes the hold, and the write is retried.
@@ -270,7 +270,9 @@ def change_terms(
         if uuid in changes
     }
     changed_holds = [
-        Change(uuid, hold.project_id, hold.held, hold.held, is_hold=True, terms=terms[uuid])
+        ConsumerChange(
+            uuid, hold.project_id, hold.held, hold.held, is_hold=True, terms=terms[uuid]
+        )
         for uuid, hold in book.original_holds.items()
         if uuid in terms
     ]

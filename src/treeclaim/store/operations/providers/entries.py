@@ -54,7 +54,7 @@ _RULES_OF_URL = WriteRules()
 _NAMED = "SELECT uuid, name FROM resource_providers WHERE name IN :names"
 
 
-def apply(
+def write_entries(
     transaction: WriteTransaction,
     entries: Sequence[BatchEntry],
     is_allowed: Callable[[str], bool],

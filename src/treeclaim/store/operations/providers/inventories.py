@@ -83,7 +83,7 @@ class InventoryWriter(PartWriter):
         self._new_consumed: dict[Key, Mapping[Key, int]] = {}
 
     @property
-    def states_consumption(self) -> bool:
+    def has_consumption(self) -> bool:
         """Return whether an entry has consumption of an inventory, even an empty list."""
         return bool(self._consumes)
 
