@@ -74,11 +74,11 @@ def explain_request(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request has an unknown name.
     """
     require_known_names(forest, request)
-    unnamed_held = _unnamed_held(forest, request)
+    unnamed_held = _find_unnamed_held(forest, request)
     forest, request = free_holds(forest, request, budget)
     constraints = split_into_constraints(
         request,
-        {group.suffix for group in request.groups if _is_any_barred(forest, group)},
+        {group.suffix for group in request.groups if _has_untolerated_conditions(forest, group)},
         consuming_classes(forest, request),
     )
     trees = MatchingTrees(forest, request, [*constraints, *rules], budget, judge)
@@ -90,22 +90,21 @@ def explain_request(
         "feasible": feasible,
         "fits_when_empty": has_room or empty.is_any_matching(),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
-        "funnel": list(_funnel(trees)),
+        "funnel": list(_build_funnel(trees)),
         "nearest": [
-            _explain_tree(trees, tree, unnamed_held) for tree in _focused_trees(trees, focus)
+            _explain_tree(trees, tree, unnamed_held) for tree in _select_trees(trees, focus)
         ],
-        "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, unnamed_held)],
+        "advice": [] if feasible else [*_advise(trees), *_advise_on_holds(trees, unnamed_held)],
     }
 
 
-def _is_any_barred(forest: Forest, group: RequestGroup) -> bool:
-    """Return whether any provider has a condition that a group does not tolerate."""
+def _has_untolerated_conditions(forest: Forest, group: RequestGroup) -> bool:
     links, alive = forest.links[CONDITIONS.name], forest.alive.values
     in_force = forest.conditions_in_force(group.conditions.tolerates)
     return any(len(links.rows(condition, alive)) for condition in in_force)
 
 
-def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldUnits | None:
+def _find_unnamed_held(forest: Forest, request: CandidateRequest) -> HeldUnits | None:
     """Return the amounts of the holds that a request does not name; None if the Forest has no sums of holds."""
     everywhere = forest.held.everywhere
     if everywhere is None:
@@ -114,8 +113,7 @@ def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldUnits | None
     return include_consumption(forest, add_held(everywhere, named_held, -1))
 
 
-def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldUnits | None) -> Iterator[str]:
-    """Yield a sentence if trees would match without the amounts of unnamed holds."""
+def _advise_on_holds(trees: MatchingTrees, unnamed_held: HeldUnits | None) -> Iterator[str]:
     if unnamed_held:
         count = int(trees.within(subtract_held(trees.forest, unnamed_held)).sum())
         if count:
@@ -126,7 +124,7 @@ def _format_tree_count(count: int) -> str:
     return f"{count} tree" if count == 1 else f"{count} trees"
 
 
-def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
+def _build_funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
     """Yield a step for each constraint that excludes further trees."""
     kept_constraints: list[Constraint] = []
     group_suffixes: list[str] = []
@@ -138,7 +136,7 @@ def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
         is_between = constraint.group is None and constraint.reason not in ROOT_REASONS
         trees_after = trees.matching(kept_constraints, None if is_between else group_suffixes)
         if trees_after.sum() < trees_before.sum():
-            yield _step(
+            yield _describe_step(
                 trees, constraint, group_suffixes, int(trees_before.sum()), int(trees_after.sum())
             )
         trees_before = trees_after
@@ -146,7 +144,7 @@ def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
             return
 
 
-def _step(
+def _describe_step(
     trees: MatchingTrees,
     constraint: Constraint,
     group_suffixes: Sequence[str],
@@ -169,10 +167,9 @@ def _step(
     }
 
 
-def _focused_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
-    """Return the numbers of the trees to explain one by one."""
+def _select_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
     if focus.tree is None:
-        return _nearest(trees, focus.nearest)
+        return _find_nearest(trees, focus.nearest)
     order = trees.forest.order
     row = trees.forest.row_of(focus.tree)
     if row is None:
@@ -180,7 +177,7 @@ def _focused_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
     return [int(order.tree[row])]
 
 
-def _nearest(trees: MatchingTrees, count: int) -> list[int]:
+def _find_nearest(trees: MatchingTrees, count: int) -> list[int]:
     """Return the non-matching trees, those with the most groups satisfied alone first, then in canonical order."""
     unmatched_trees = np.flatnonzero(~trees.matching(trees.constraints))
     if not count or not len(unmatched_trees):
@@ -197,7 +194,7 @@ def _explain_tree(
 ) -> dict[str, Any]:
     order = trees.forest.order
     provider = trees.forest.provider(int(order.roots[tree]))
-    blocking = [] if trees.matching(trees.constraints)[tree] else list(_blocking(trees, tree))
+    blocking = [] if trees.matching(trees.constraints)[tree] else list(_find_blocking(trees, tree))
     return {
         "root_provider": {"uuid": provider.uuid, "name": provider.name},
         "blocked_by": [
@@ -206,7 +203,9 @@ def _explain_tree(
                 "reason": reason.value,
                 "detail": dict(detail),
                 "providers": list(
-                    islice(_providers(trees, tree, constraint, unnamed_held), _MOST_PROVIDERS)
+                    islice(
+                        _describe_providers(trees, tree, constraint, unnamed_held), _MOST_PROVIDERS
+                    )
                 ),
             }
             for constraint in blocking
@@ -215,12 +214,12 @@ def _explain_tree(
     }
 
 
-def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
+def _find_blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
     """Yield the constraints without which a tree matches."""
     blocking = [
         constraint
         for group in trees.request.groups
-        for constraint in _blocking_group(trees, tree, group.suffix)
+        for constraint in _find_blocking_in_group(trees, tree, group.suffix)
     ]
     blocking += [
         constraint
@@ -232,13 +231,13 @@ def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
             constraint
             for constraint in trees.between
             if constraint.reason not in ROOT_REASONS
-            and trees.matching(_without_constraints(trees, [constraint]))[tree]
+            and trees.matching(_omit_constraints(trees, [constraint]))[tree]
         ]
     yield from blocking
-    yield from _still_blocking(trees, tree, _without_constraints(trees, blocking))
+    yield from _find_jointly_blocking(trees, tree, _omit_constraints(trees, blocking))
 
 
-def _still_blocking(
+def _find_jointly_blocking(
     trees: MatchingTrees, tree: int, constraints: Sequence[Constraint]
 ) -> Iterator[Constraint]:
     """Yield each constraint that a tree violates only in combination with the constraints before it."""
@@ -257,9 +256,7 @@ def _still_blocking(
         met_count = first
 
 
-def _without_constraints(
-    trees: MatchingTrees, left_out: Collection[Constraint]
-) -> list[Constraint]:
+def _omit_constraints(trees: MatchingTrees, left_out: Collection[Constraint]) -> list[Constraint]:
     """Return the constraints without some of them, and without the amounts of omitted classes."""
     meaningless_amounts = {
         (constraint.group, constraint.value)
@@ -277,7 +274,7 @@ def _without_constraints(
     ]
 
 
-def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Constraint]:
+def _find_blocking_in_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Constraint]:
     """Yield the constraints of a group that no provider of a tree satisfies, each evaluated alone."""
     group_constraints = trees.of_group(suffix)
     if trees.matching(group_constraints, [suffix])[tree]:
@@ -306,13 +303,12 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
             return
 
 
-def _providers(
+def _describe_providers(
     trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: HeldUnits | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the providers of a tree with the amounts and attributes that a constraint reads."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
     forest, order = trees.forest, trees.forest.order
-    amount_by_class = _amounts_of(trees.request, constraint)
+    amount_by_class = _find_requested_amounts(trees.request, constraint)
     root = int(order.roots[tree])
     for row in range(root, int(order.end[root])):
         provider = forest.provider(row)
@@ -331,16 +327,15 @@ def _providers(
             if unnamed_held is not None and lacks_room:
                 held = unnamed_held.get((int(forest.id.values[row]), class_id), 0)
                 amounts["held"] = cap_count(held)
-            yield document | amounts | _attributes(forest, row, constraint)
+            yield document | amounts | _describe_attributes(forest, row, constraint)
         if constraint.attributes and not amount_by_class:
             # A constraint without amounts, such as one on the root, shows attributes alone.
-            yield document | _attributes(forest, row, constraint)
+            yield document | _describe_attributes(forest, row, constraint)
             if constraint.reason == Reason.ROOT_WHERE:
                 return
 
 
-def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, Any]:
-    """Return the member `attributes` with the values that a constraint reads; empty if it reads none."""
+def _describe_attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, Any]:
     if not constraint.attributes:
         return {}
     value_by_name = forest.attributes_of(row)
@@ -351,8 +346,9 @@ def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, A
     }
 
 
-def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
-    """Return the requested amounts that a constraint concerns, by class."""
+def _find_requested_amounts(
+    request: CandidateRequest, constraint: Constraint
+) -> Mapping[str, int]:
     if constraint.reason in (*AMOUNT_REASONS, Reason.NO_INVENTORY):
         amounts = {group.suffix: group.resources for group in request.groups}
         return {constraint.value: amounts[constraint.group or NO_GROUP][constraint.value]}
@@ -366,10 +362,10 @@ def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[st
     return amount_by_class
 
 
-def _advice(trees: MatchingTrees) -> Iterator[str]:
+def _advise(trees: MatchingTrees) -> Iterator[str]:
     """Yield a sentence for each constraint without which some tree would match."""
     for constraint in trees.constraints:
-        kept_constraints, groups = _without_constraints(trees, [constraint]), None
+        kept_constraints, groups = _omit_constraints(trees, [constraint]), None
         if _is_all_of_a_group(trees.request, constraint):
             kept_constraints = [
                 each for each in kept_constraints if each.group != constraint.group

@@ -139,7 +139,6 @@ class MatchingTrees:
 
 
 def _matching_roots(problem: Problem) -> Rows:
-    """Return the root rows of the trees with a candidate, in canonical order."""
     if not problem.plan.split:
         return matching_anchors(problem)
     splitter = Splitter(problem)

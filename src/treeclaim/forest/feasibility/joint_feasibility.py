@@ -100,15 +100,8 @@ class JointFeasibility:
     ) -> None:
         """Prepare the checks for the anchors of a stage.
 
-        Args:
-            slots: All slots of the request.
-            domains: The domain of each slot.
-            joint_constraints: The competing slots.
-            lists: Slots of each same_subtree list. They do not count as combinations, because the head of
-                a list leaves them few options.
-            order: The canonical order of trees.
-            budget: The budget of the search.
-            possible: Mask of the anchors that the values of attributes permit; None for all.
+        The slots of same_subtree `lists` do not count as combinations, because a head leaves them few options.
+        `possible` is the mask of the anchors that the values of attributes permit; None for all.
         """
         self._budget = budget
         self._possible = possible

@@ -34,7 +34,7 @@ _STEP_BYTES = 16
 
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400
-"""Bytes counted for a group of a request and for each resource in it, whose name has at most 255 characters."""
+"""Bytes counted for a group of a request and for each of its resources; a name has at most 255 characters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Plan:
     def nbytes(self) -> int:
         """Return the bytes of the plan and its request."""
         steps = len(self.slots) + len(self.lists)
-        return _PLAN_BYTES + _STEP_BYTES * steps**2 + _bytes_of(self.request)
+        return _PLAN_BYTES + _STEP_BYTES * steps**2 + _estimate_bytes(self.request)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -94,7 +94,7 @@ class Plan:
         )
 
 
-def _bytes_of(request: CandidateRequest) -> int:
+def _estimate_bytes(request: CandidateRequest) -> int:
     """Estimate the memory of a request; an exact measure is too slow."""
     nbytes = sum(map(size_of, filter(None, (request.same_subtree, request.values))))
     if not request.root.is_empty:
@@ -117,13 +117,15 @@ def get_plan(request: CandidateRequest) -> Plan:
 
 
 def _make_plan(request: CandidateRequest) -> Plan:
-    split, required = _split(request)
+    split, required = _find_split(request)
     requested_groups = require_compared_attributes(request) if request.values else request.groups
     if split:
-        requested_groups = tuple([_without(split, group) for group in requested_groups])
+        requested_groups = tuple(
+            [_remove_split_classes(split, group) for group in requested_groups]
+        )
     groups, slots = build_slots(requested_groups)
     unsuffixed = tuple([number for number, slot in enumerate(slots) if slot.suffix == NO_GROUP])
-    lists = _subtree_lists(request, slots) if request.same_subtree else ()
+    lists = _find_subtree_lists(request, slots) if request.same_subtree else ()
     inside, outside = zip(*lists, strict=True) if lists else ((), ())
     return Plan(
         request=request,
@@ -141,8 +143,7 @@ def _make_plan(request: CandidateRequest) -> Plan:
     )
 
 
-def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozenset[str], ...]]:
-    """Return the amounts to split, and the traits that the unsuffixed group requires."""
+def _find_split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozenset[str], ...]]:
     for group in request.groups:
         if group.suffix == NO_GROUP:
             split = {
@@ -154,7 +155,7 @@ def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozense
     return {}, ()
 
 
-def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
+def _remove_split_classes(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
     """Return a group without split classes, and without traits, which are checked after the split."""
     if group.suffix != NO_GROUP:
         return group
@@ -162,10 +163,9 @@ def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
     return replace(group, resources=resources, conditions=replace(group.conditions, required=()))
 
 
-def _subtree_lists(
+def _find_subtree_lists(
     request: CandidateRequest, slots: Sequence[Slot]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the slots inside and outside of each same_subtree list that has an effect."""
     by_suffix = {slot.suffix: index for index, slot in enumerate(slots)}
 
     def numbers(suffixes: Iterable[str]) -> tuple[int, ...]:

@@ -25,8 +25,7 @@ class Slot:
         resources: Amounts that the provider gives, by class name; empty for a resourceless group.
         group: Index of its group in `Plan.groups`.
         part: Number of the slot in that group.
-        counted: The resources that add to those of other slots: without classes with an ignored limit, which only an
-            explanation has.
+        counted: The resources that add to those of other slots; only an explanation ignores limits and omits classes.
     """
 
     suffix: str
@@ -76,10 +75,9 @@ def _have_equal_demand(first: RequestGroup, second: RequestGroup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JointConstraint:
-    """Slots that compete for providers.
+    """At least two slots that compete for providers.
 
     Attributes:
-        slots: At least two.
         resource_class: The class that they share; None if each needs a different provider.
         least: The smallest amount (1 without a class).
         total: The sum of the amounts.
@@ -139,7 +137,6 @@ class SlotComparison:
     """Slots with providers that are compared by an attribute.
 
     Attributes:
-        name: Name of the attribute.
         slots: All compared slots, ascending; in a step, the earlier slots.
         is_same: Whether all values must be equal (`match`), else pairwise different (`distinct`).
     """

@@ -40,8 +40,7 @@ class Step:
     """A step of the search: guess the head of a same_subtree list, or fill a slot.
 
     Attributes:
-        slot: The slot to fill; None to guess a head.
-        subtree: The list of the guessed head; -1 to fill a slot.
+        slot: The slot to fill; None to guess a head of the list `subtree`.
         covers: Earlier slots that must be in the subtree of the guessed head.
         spares: Earlier slots that must be outside the subtree of the guessed head.
         within: The lists that contain the slot.
@@ -85,7 +84,7 @@ def order_steps(plan: "Plan") -> tuple[Step, ...]:
     This is the canonical order of candidates (contract page 90, section 6). It depends on the
     request alone, so cached candidates, trees that are counted alone, and later searches agree.
     """
-    by_demand = sorted(range(len(plan.slots)), key=partial(_demand, plan), reverse=True)
+    by_demand = sorted(range(len(plan.slots)), key=partial(_rate_demand, plan), reverse=True)
     ranks = {slot: rank for rank, slot in enumerate(by_demand)}
     planner = _Planner(plan, ranks)
     for subtree, members in enumerate(plan.lists):
@@ -126,7 +125,7 @@ def steps_without_exchanges(plan: "Plan", order: Order) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
+def _rate_demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
     """Return the demand of a slot: fewer providers are likely to serve a greater one."""
     demanded_slot = plan.slots[slot]
     conditions = plan.groups[demanded_slot.group].conditions
@@ -178,9 +177,9 @@ class _Planner:
         for slot in sorted(unfilled, key=self._ranks.__getitem__):
             earlier = tuple(self._filled)
             self._filled.append(slot)
-            self.steps.append(self._step(slot, earlier))
+            self.steps.append(self._make_step(slot, earlier))
 
-    def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
+    def _make_step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._plan.slots[new]
         differs = self._slots_to_avoid(new, earlier) if self._suffixed[new] else ()
         within, avoids, completes = self._subtrees_of(new) if self._guessed else ((), (), ())

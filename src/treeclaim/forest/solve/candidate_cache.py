@@ -127,7 +127,6 @@ def _find_cached(problem: Problem, kind: CandidateKind) -> CachedCandidates | No
 
 
 def _make_key(problem: Problem, kind: CandidateKind) -> Hashable:
-    """Return the kind and the providers with room as a cache key."""
     fits = (relation.fits for relation in problem.relations)
     return kind, tuple(None if mask is None else np.packbits(mask).tobytes() for mask in fits)
 

@@ -127,13 +127,8 @@ def in_turn(
     """Visit the anchors in turn, so that each is represented before any is exhausted.
 
     In each round, an anchor yields twice as many candidates as in the previous round. The number of
-    rounds stays small, and the order does not depend on the wanted number. The search of an anchor
-    begins at its first turn.
-
-    Args:
-        draw: Yields the candidates of some anchors in blocks of a size.
-        anchors: Indices, ascending.
-        size: Most candidates wanted in total.
+    rounds stays small, and the order does not depend on the wanted number (`size`). The search of an
+    anchor begins at its first turn.
     """
     size_of_each = max(size // max(len(anchors), 1), 1)
     waiting = [_Source(draw(anchors[[index]], size_of_each)) for index in range(len(anchors))]
@@ -152,8 +147,6 @@ def in_turn(
 
 
 class _Source:
-    """Buffers the candidates of one anchor."""
-
     def __init__(self, blocks: Iterator[Anchored]) -> None:
         self._blocks = blocks
         self._buffer: Anchored | None = None
@@ -287,7 +280,6 @@ def sample(
 def _keep_smallest(
     blocks: list[Choices], block_numbers: list[npt.NDArray[np.float64]], count: int | None
 ) -> tuple[list[Choices], list[npt.NDArray[np.float64]]]:
-    """Return the candidates with the smallest numbers, sorted by number."""
     numbers = np.concatenate(block_numbers)
     order = np.argsort(numbers)[:count]
     return [np.concatenate(blocks)[order]], [numbers[order]]

@@ -41,8 +41,6 @@ class Problem:
         relations: For each slot, its possible providers with their anchors.
         split_relations: For each split class, the providers that may give a part, with their anchors.
         allowed: Mask of the trees that may be anchors, shape (trees,); None for all.
-        rules: The rules between the providers of a candidate.
-        order: The canonical order of providers and trees.
     """
 
     forest: Forest
@@ -131,8 +129,8 @@ def relate(
         sum([relation.pairs.nbytes for of_group in relations_of_groups for relation in of_group])
     )
     if plan.joint_constraints:
-        plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
-    split = _split_relations(forest, plan, budget) if plan.split else ()
+        plan = plan.without_disjoint(_find_disjoint(forest, plan, relations, budget))
+    split = _relate_split_classes(forest, plan, budget) if plan.split else ()
     budget.check()
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     return Problem(
@@ -142,13 +140,13 @@ def relate(
         relations=relations,
         split_relations=split,
         allowed=find_allowed_anchors(forest, request.root, unsuffixed[0] if unsuffixed else None),
-        rules=_rules(forest, plan, relations, order, budget),
+        rules=_make_rules(forest, plan, relations, order, budget),
         order=order,
         budget=budget,
     )
 
 
-def _disjoint(
+def _find_disjoint(
     forest: Forest, plan: Plan, relations: Sequence[Relation], budget: Budget
 ) -> frozenset[tuple[int, str]]:
     """Return slots and classes for which no other slot can use the same provider.
@@ -175,7 +173,7 @@ def _disjoint(
     return frozenset(disjoint)
 
 
-def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relation, ...]:
+def _relate_split_classes(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relation, ...]:
     (unsuffixed,) = [group for group in plan.request.groups if group.suffix == NO_GROUP]
     relations = []
     for name in plan.split:
@@ -184,8 +182,9 @@ def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relati
     return tuple(relations)
 
 
-def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tuple[int, ...]:
-    """Return `Rules.consuming`."""
+def _find_consuming_slots(
+    forest: Forest, plan: Plan, relations: Sequence[Relation]
+) -> tuple[int, ...]:
     if not consumed.has_consumption(forest) or not plan.request.sums_groups:
         return ()
     slots = [
@@ -203,7 +202,7 @@ def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tup
     return using if len(using) > 1 and does_any_consume else ()
 
 
-def _rules(
+def _make_rules(
     forest: Forest,
     plan: Plan,
     relations: Sequence[Relation],
@@ -223,5 +222,5 @@ def _rules(
         values={listed.name: values_by_row(forest, listed.name) for listed in plan.values},
         roots=order.root,
         ends=order.end,
-        consuming=_consuming(forest, plan, relations),
+        consuming=_find_consuming_slots(forest, plan, relations),
     )

@@ -56,7 +56,7 @@ class Pace:
         self.anchors = trees if takes_turns else self.rows
 
     def note_stage(self, *, is_fruitless: bool) -> None:
-        """Enlarge the next stage, by more after a stage without candidates."""
+        """Enlarge the next stage, and more so after a stage without candidates."""
         self.anchors *= FRUITLESS_STRIDE if is_fruitless else 2
         if is_fruitless:
             self.rows = min(self.rows * FRUITLESS_STRIDE, self._largest)
@@ -118,7 +118,7 @@ def prepare_stages(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> It
 def stage_of(problem: Problem, trees: Trees) -> Stage:
     """Prepare anchors (numbers of trees, ascending, int64); the cost grows only with their domains."""
     plan, order, budget = problem.plan, problem.order, problem.budget
-    domains = _domains(problem, trees)
+    domains = _make_domains(problem, trees)
     possible = None
     if plan.values:
         values, constraints = problem.rules.values, plan.joint_constraints
@@ -146,7 +146,7 @@ def stage_of(problem: Problem, trees: Trees) -> Stage:
     return Stage(trees, live, combiner, sum(domain.nbytes for domain in distinct))
 
 
-def _domains(problem: Problem, trees: Trees) -> list[Domain]:
+def _make_domains(problem: Problem, trees: Trees) -> list[Domain]:
     """Return the domain of each slot under some anchors; equal slots share one."""
     joint_classes = {constraint.resource_class for constraint in problem.plan.joint_constraints}
     made: dict[int, Domain] = {}

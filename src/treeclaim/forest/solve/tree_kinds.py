@@ -35,7 +35,6 @@ class Relatives:
     Attributes:
         parent: Row of the parent by row, int64; a root is its own parent.
         depth: Depth by row, int64; 0 for a root.
-        root, end: As in `TreeOrder`.
     """
 
     parent: Rows
@@ -89,10 +88,7 @@ class TreeKinds:
     def __init__(self, problem: Problem, related: Sequence[Sequence[Problem] | None] = ()) -> None:
         """Read all columns on which candidates and scores depend.
 
-        Args:
-            problem: The search.
-            related: The requests of the mix of each term `keep`, related to the Forest; None for a mix
-                for which trees are not independent.
+        `related` has the requests of the mix of each term `keep`; None for a mix with dependent trees.
         """
         self._problem = problem
         relations = (*problem.relations, *problem.split_relations)
@@ -102,14 +98,14 @@ class TreeKinds:
         self._columns: list[Integers] = []
         if self.is_worthwhile:
             mixes = [request for requests in related for request in requests or ()]
-            self._columns += _columns([problem, *mixes])
+            self._columns += _select_columns([problem, *mixes])
         self._first: dict[bytes, int] = {}
         self._copies = 0
 
     def first_trees(self, trees: Trees) -> Trees:
         """Return for each tree the first tree of its kind in all calls, perhaps itself."""
         first_trees = trees.copy()
-        for at, kind in enumerate(_likenesses(self._problem.forest, trees, self._columns)):
+        for at, kind in enumerate(_digest_trees(self._problem.forest, trees, self._columns)):
             self._problem.budget.check()
             first_trees[at] = self._first.setdefault(kind, int(trees[at]))
         self._copies += int(np.count_nonzero(first_trees != trees))
@@ -140,7 +136,7 @@ def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
     return None
 
 
-def _likenesses(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
+def _digest_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
     """Yield a digest of each tree's part of the columns."""
     first = forest.order.roots[trees]
     counts = forest.order.end[first] - first
@@ -151,7 +147,7 @@ def _likenesses(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> It
         yield blake2b(matrix[begin:end].tobytes(), digest_size=16).digest()
 
 
-def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
+def _select_columns(problems: Sequence[Problem]) -> Iterator[Integers]:
     """Yield the columns, by row, on which the candidates of any problem depend."""
     forest = problems[0].forest
     order = forest.order
@@ -166,7 +162,7 @@ def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
     for pairs in {id(relation.pairs): relation.pairs for relation in relations}.values():
         yield _by_row(forest, pairs.provider, np.ones(1, dtype=np.int64))
     names = {name for problem in problems for name in problem.plan.request.classes}
-    yield from _of_inventories(
+    yield from _select_inventory_columns(
         forest, names, ("free", "used", "min_unit", "max_unit", "step_size")
     )
     for problem in problems:
@@ -180,10 +176,10 @@ def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
             # Traits of the unsuffixed group are checked after the split.
             for traits in problem.plan.required:
                 yield have_any_trait(forest, traits).astype(np.int64)
-        yield from _of_order(problem)
+        yield from _select_order_columns(problem)
 
 
-def _of_order(problem: Problem) -> Iterator[Integers]:
+def _select_order_columns(problem: Problem) -> Iterator[Integers]:
     forest, order = problem.forest, problem.plan.request.order
     for preference in () if order is None else order.preferences:
         yield have_any_trait(forest, (preference.trait,)).astype(np.int64)
@@ -192,7 +188,7 @@ def _of_order(problem: Problem) -> Iterator[Integers]:
             yield values_by_row(forest, term.arguments[0])
 
 
-def _of_inventories(
+def _select_inventory_columns(
     forest: Forest, names: Collection[str], columns: Sequence[str]
 ) -> Iterator[Integers]:
     """Yield columns of classes, and of the classes that these consume, by row."""

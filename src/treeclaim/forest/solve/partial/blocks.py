@@ -23,24 +23,14 @@ def most_rows(slots: int, most: int) -> int:
 
 
 class Anchored(NamedTuple):
-    """Candidates with their anchors in a stage.
-
-    Attributes:
-        anchor: Index of each candidate's anchor in the stage, int64, shape (candidates,).
-        chosen: Rows of providers, int64, shape (candidates, slots).
-    """
+    """Candidates with the indices of their anchors in a stage, int64, shape (candidates,)."""
 
     anchor: Integers
     chosen: Choices
 
 
 class CandidateBlock(NamedTuple):
-    """Candidates with the trees of their anchors, independent of stages.
-
-    Attributes:
-        tree: Number of the tree of each candidate's anchor, int64, shape (candidates,).
-        chosen: Rows of providers, int64, shape (candidates, slots).
-    """
+    """Candidates with the numbers of their anchors' trees, int64, shape (candidates,)."""
 
     tree: Trees
     chosen: Choices
