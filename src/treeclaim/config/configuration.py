@@ -45,12 +45,7 @@ _SOURCE = re.compile(r"^Value for option \S+ from LocationInfo\(.*?\) is not val
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address on which a server listens.
-
-    Attributes:
-        host: Name or address; IPv6 without brackets.
-        port: From 0 (any) to 65535.
-    """
+    """The address on which a server listens: a host (IPv6 without brackets), and a port from 0 (any) to 65535."""
 
     host: str
     port: int
@@ -88,12 +83,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMetrics:
-    """Options of the metrics of resources, in addition to the sums over the cloud.
-
-    Attributes:
-        aggregates: UUIDs of the aggregates with separate sums.
-        flavors: JSON file of queries; the metrics report how many of each fit. None without a file.
-    """
+    """Additional metrics of resources: sums of `aggregates` (UUIDs), and how many of each query in `flavors` fit."""
 
     aggregates: tuple[str, ...]
     flavors: str | None
@@ -106,7 +96,7 @@ class Configuration:
     Attributes:
         options: All options by group.
         admin: The address of liveness, readiness and metrics; None without an admin listener.
-        metrics: The options of the metrics of resources; None without these metrics.
+        metrics: None without metrics of resources.
         server_threads: Most concurrent requests of a process.
         pages: Whether to serve the pages at /ui/; None for the default of the server.
     """

@@ -55,14 +55,7 @@ _DATABASES = {("placement_database", name) for name in ("connection", "slave_con
 
 @dataclass(frozen=True, slots=True)
 class EffectiveOption:
-    """The value of an option.
-
-    Attributes:
-        name: `[group]/option`.
-        value: The value, without secrets.
-        source: A file, the environment, or "default".
-        is_default: Whether the option is not set.
-    """
+    """The value of an option `[group]/option`, without secrets; its source is a file, the environment, or "default"."""
 
     name: str
     value: str

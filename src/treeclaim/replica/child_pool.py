@@ -36,12 +36,7 @@ AnswerStream = Generator[bytes, None, None]
 
 
 class ChildPool:
-    """Answers questions and plans in children.
-
-    Attributes:
-        children: Admits children, except those of plans.
-        long: Admits children that run for longer than `BRIEF_SECONDS`.
-    """
+    """Answers questions and plans in children; the gate `long` admits those that exceed `BRIEF_SECONDS`."""
 
     def __init__(self, places: int) -> None:
         """Limit the number of questions that have or await a child."""
@@ -88,11 +83,8 @@ def _stream(child: Child, first: bytes, places: ExitStack) -> AnswerStream:
     """Yield an empty piece, then the pieces of a long answer; finally terminate the child.
 
     The caller takes the empty piece at once, which enters the block. The child therefore also ends if the stream
-    is closed or deleted unread.
-
-    Raises:
-        TreeclaimError: if the answer cannot be completed. The pieces so far are not valid JSON, and the server
-            closes the connection.
+    is closed or deleted unread. An error leaves the pieces so far as invalid JSON, and the server closes the
+    connection.
     """
     with places:
         yield b""

@@ -74,12 +74,7 @@ class Child:
         self._is_over = False
 
     def feed(self, parts: Iterable[bytes]) -> None:
-        """Send all database parts to the child.
-
-        Raises:
-            SearchGivenUpError: if the child does not read them in time.
-            ClientGoneError: if the client has disconnected.
-        """
+        """Send all database parts to the child; raise as `Arrival.check` if it does not read them in time."""
         os.set_blocking(self._inlet.fileno(), False)
         ready = select.poll()
         ready.register(self._inlet, select.POLLOUT)
@@ -98,11 +93,7 @@ class Child:
             self._inlet.close()
 
     def wait_for_output(self, seconds: float) -> bool:
-        """Wait for output of the child; return whether it came in time.
-
-        Raises:
-            ClientGoneError: if the client has disconnected.
-        """
+        """Return whether output of the child arrives in time; raise ClientGoneError if the client disconnects."""
         end = time.monotonic() + seconds
         while (remaining_seconds := end - time.monotonic()) > 0:
             if self._poll.poll(1000 * min(remaining_seconds, _CHECK_SECONDS)):

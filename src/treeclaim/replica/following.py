@@ -89,11 +89,7 @@ class Follower:
         self._apply_news(partial(load_changes, transaction))
 
     def with_holds(self, holds: HoldsQuery) -> Forest:
-        """Return the Forest with the queried amounts of holds, both of one snapshot.
-
-        Raises:
-            StoreUnavailableError: if the database does not respond.
-        """
+        """Return the Forest with the queried amounts of holds, both of one snapshot."""
         if not holds:
             return self.forest
 

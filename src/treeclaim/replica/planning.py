@@ -72,7 +72,7 @@ def plan_question(
         planner: Makes the plan.
         requests: Queries of the call by consumer.
         queries: The parsed queries, by their positions in the call.
-        parse: Parses a stored query, or raises a TreeclaimError.
+        parse: Parses a stored query.
         named: UUIDs of the holds with amounts that the plan needs.
     """
 

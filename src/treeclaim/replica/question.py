@@ -33,12 +33,7 @@ below a gigabyte."""
 
 @dataclass(frozen=True, slots=True)
 class HoldsQuery:
-    """The amounts of holds that a question needs.
-
-    Attributes:
-        named: UUIDs of the holds from which it may draw.
-        everywhere: Whether it needs the sums of all holds.
-    """
+    """The amounts of holds that a question needs: of `named` ones, and with `everywhere` the sums of all."""
 
     named: frozenset[str] = frozenset()
     everywhere: bool = False
@@ -95,12 +90,7 @@ class Arrival:
         return cls(seconds, is_gone or (lambda: False), begin, end, most_bytes or DEFAULT_MEMORY)
 
     def check(self) -> None:
-        """Check the deadline and the client.
-
-        Raises:
-            SearchGivenUpError: if the deadline has passed.
-            ClientGoneError: if the client has disconnected.
-        """
+        """Raise SearchGivenUpError after the deadline, or ClientGoneError if the client has disconnected."""
         if has_passed(self.end):
             raise self.timeout_error()
         if self.is_gone():

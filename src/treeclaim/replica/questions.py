@@ -154,7 +154,6 @@ def alternatives_question(
 def _write_alternatives(
     forest: Forest, requests: Sequence[CandidateRequest], options: SearchOptions, budget: Budget
 ) -> PendingAnswer:
-    """Yield the answer of the first query that has a candidate."""
     for number, request in enumerate(requests):
         answer = search(forest, request, options, _FORM, budget)
         pieces = answer.pieces()

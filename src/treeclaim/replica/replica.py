@@ -150,11 +150,11 @@ class Replica:
         answers, and those that need database parts. A caller that does not exhaust a stream must `close` it.
 
         Raises:
-            TreeclaimError: if the question is invalid.
             SearchGivenUpError, SearchTooLargeError: if it exceeds the limit of time or memory.
             StoreUnavailableError: if the database does not respond.
             OverloadedError: if no place or process is free for a child, or another plan runs.
             ClientGoneError: if the client has disconnected.
+            TreeclaimError: if the question is invalid.
         """
         arrival = arrival or Arrival.now()
         outcome: WholeAnswer | AnswerStream | None = None

@@ -111,7 +111,6 @@ class ChangeLog:
     Attributes:
         cursor: The cursor of the last poll, as text.
         first: Number of the first entry in the log.
-        entries: One entry for each poll with news.
         changes: Number of changes of providers in all entries.
     """
 
@@ -136,7 +135,7 @@ class ChangeLog:
         """
         entries = (*self.entries[max(needed - self.first, 0) :], entry)
         first = self.end + 1 - len(entries)
-        changes = sum(len(entry.message.news.changes) for entry in entries)
+        changes = sum(len(each.message.news.changes) for each in entries)
         while len(entries) > 1 and (changes > _MOST_CHANGES or len(entries) > _MOST_ENTRIES):
             changes -= len(entries[0].message.news.changes)
             first, entries = first + 1, entries[1:]

@@ -56,11 +56,7 @@ class Watch:
     """
 
     def __init__(self, hub: "Hub", ends: float) -> None:
-        """Begin to watch, until `ends` on the monotonic clock.
-
-        Raises:
-            StoreUnavailableError, OverloadedError: as `Hub.join`.
-        """
+        """Begin to watch, until `ends` on the monotonic clock; raise as `Hub.join`."""
         self.wake: Callable[[], object] | None = None
         self.nbytes = _WATCH_BYTES
         self.is_over = False
@@ -175,7 +171,6 @@ class LongPoll(Watch):
         self._response_cursor = cursor
 
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
-        """Return the response, once there is one."""
         news = self._read_news(log)
         if news is not None and not self._has_missed_news:
             self.is_over = True
