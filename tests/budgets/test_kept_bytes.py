@@ -12,7 +12,7 @@ from tests.budgets import rows_with, traced_memory, worst_questions
 from tests.forest.building import MeasuringBudget, forest_of, record
 from tests.service import make_application
 from treeclaim.forest.placing.capacity import CapacityLimits
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica.questions import capacity_question
@@ -113,7 +113,7 @@ def place(count):
     consumers = tuple(f"c{number}" for number in range(count))
     call = PlacingCall((PlacingRequest((TWO_CELLS,), consumers, "p", "u", "t"),), ())
     budget = MeasuringBudget()
-    attempt = Placer(hosts(20, 2, {"MEMORY_MB": (8, 0)}), call, {}, budget).place_all()
+    attempt = ConsumerPlacer(hosts(20, 2, {"MEMORY_MB": (8, 0)}), call, {}, budget).place_all()
     assert not attempt.unplaced
     return budget.most_held
 

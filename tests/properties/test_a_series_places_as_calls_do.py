@@ -24,7 +24,7 @@ from tests.properties.test_what_is_kept_follows_writes import (
 from tests.reference.strategies import clouds, consuming_at_times, easy_requests, ordered_requests
 from tests.reference.world import Group, Request, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.forest.placing.series import MOST_BYTES, PlacementSeries
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
@@ -77,7 +77,7 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(question, data):
 def placed(world, placing_requests):
     """Return where one call places the same consumers; None for those without a place."""
     call = PlacingCall(tuple(placing_requests), (), partial=True)
-    outcome = Placer(forest_of(world), call, {}, Budget()).place_all()
+    outcome = ConsumerPlacer(forest_of(world), call, {}, Budget()).place_all()
     return [
         outcome.placed.get(placing_request.consumers[0]) for placing_request in placing_requests
     ]

@@ -22,7 +22,7 @@ from tests.tiers import count_worlds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves.planner import make_plan
+from treeclaim.forest.planning.moves.planner import find_move_plan
 from treeclaim.model.extension import planning as model
 from treeclaim.model.extension.planning import PlanRule
 
@@ -282,7 +282,7 @@ def answer_to(question, budget=None):
         question.max_moves,
         question.both_at_once,
     )
-    return make_plan(forest, consumers, call, budget or Budget())
+    return find_move_plan(forest, consumers, call, budget or Budget())
 
 
 def drawn_by_hold(drawn):

@@ -14,7 +14,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.explanation import explain_attempt
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 
 CONSUMERS = tuple(f"consumer {number}" for number in range(12))
@@ -37,7 +37,7 @@ def answer_everything(world, request):
     explain_request(forest, replace(unordered, order=None), Focus(nearest=50))
     counted = count_capacity(forest, unordered, CapacityLimits((), 100), Budget())
     consumers = PlacingRequest((unordered,), CONSUMERS, "project", "user", "INSTANCE")
-    placer = Placer(
+    placer = ConsumerPlacer(
         forest, PlacingCall((consumers,), (), partial=True, explain=True), {}, Budget()
     )
     attempt = placer.place_all()

@@ -20,7 +20,7 @@ from tests.reference.scores import Scores
 from tests.reference.strategies import AGGREGATES, seldom, worlds_with_requests
 from tests.reference.world import uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.placer import Placer as Placing
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.model.extension import placing as model
 
 MOST_CANDIDATES = 40
@@ -151,5 +151,5 @@ def placed(world, call, *, explain=False):
         consumer: model.Holder(0, by_provider({(p, c): n for p, c, n in alloc}), 1)
         for consumer, alloc in call.holders.items()
     }
-    placer = Placing(forest_of(world), placing_call, holders, Budget())
+    placer = ConsumerPlacer(forest_of(world), placing_call, holders, Budget())
     return placer, placer.place_all()

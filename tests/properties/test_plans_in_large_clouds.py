@@ -11,7 +11,7 @@ import pytest
 from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves.planner import make_plan
+from treeclaim.forest.planning.moves.planner import find_move_plan
 from treeclaim.model.extension.planning import CapacityGoal, EvacuationGoal, MovesCall
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -96,7 +96,7 @@ class Cloud:
         """A plan, each move of which has room when its turn comes."""
         end = time.monotonic() + PATIENT_SECONDS
         call = MovesCall(goal, max_moves=100)
-        plan = make_plan(self.forest(), self.consumers(), call, Budget(), end)
+        plan = find_move_plan(self.forest(), self.consumers(), call, Budget(), end)
         free = {provider_uuid(number): named(amounts) for number, amounts in self.free.items()}
         for move in plan["moves"]:
             for of, sign in (("to", -1), ("from", 1)):

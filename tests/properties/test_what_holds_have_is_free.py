@@ -28,7 +28,7 @@ from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.forest.search import search
 from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
@@ -135,7 +135,7 @@ def test_placements_draw_from_holds_first_and_deplete_them(question):
     expected = place_in_sequence(written, holds, draws)
     forest = forest_of(written).make_view(held=held_by(holds))
     call = PlacingCall(tuple(placing_requests), (), partial=True)
-    outcome = Placer(forest, call, {}, Budget()).place_all()
+    outcome = ConsumerPlacer(forest, call, {}, Budget()).place_all()
     placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]
     assert list(map(allocations_of, placements)) == expected, (str(world), holds)
     event("some placed" if any(placements) else "none placed")

@@ -11,7 +11,7 @@ from itertools import chain
 
 from treeclaim.forest.answer.body import ResponseBody, SplitAnswer, Summaries, limit_below_1_29
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.ordered_search import Ranking, first_candidates
+from treeclaim.forest.order.ordered_search import Ranking, draw_first_candidates
 from treeclaim.forest.solve.candidate_cache import draw_candidates
 from treeclaim.forest.solve.combine import apply_limit, combine_stages, distinct, gather_blocks
 from treeclaim.forest.solve.partial.blocks import Choices
@@ -55,7 +55,7 @@ def search(
         # Divide: divide each candidate of the stages below in all minimal ways, and drop repetitions.
         divisions: Iterator[SplitCandidate]
         if order is not None and ranking is not None:
-            blocks = stages.timed("divide", first_candidates(problem, order, ranking))
+            blocks = stages.timed("divide", draw_first_candidates(problem, order, ranking))
             divisions = chain.from_iterable(block.tolist() for block in blocks)
         else:
             divisions = stages.timed("divide", divide_candidates(problem))
@@ -63,7 +63,7 @@ def search(
     if order is not None and ranking is not None:
         # Order: run the stages below for the trees with the highest possible scores, until no
         # remaining tree can have a better candidate.
-        best = gather_blocks(stages.timed("order", first_candidates(problem, order, ranking)))
+        best = gather_blocks(stages.timed("order", draw_first_candidates(problem, order, ranking)))
         return ResponseBody(problem, form, summaries, best, ranking)
     # Write: serialize the candidates in blocks, then the summaries of their trees. An equal earlier
     # search may provide the candidates.

@@ -13,7 +13,7 @@ from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.explanation import PlacingOutcome, explain_attempt
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
@@ -183,7 +183,7 @@ def placing_question(placing: PlacingCall, holders: Mapping[str, Holder]) -> Que
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         require_names(forest, queries, budget)
-        placer = Placer(forest, placing, holders, budget)
+        placer = ConsumerPlacer(forest, placing, holders, budget)
         attempt = placer.place_all()
         explanation = None
         if attempt.unplaced and placing.explain:

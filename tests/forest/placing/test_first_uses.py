@@ -4,7 +4,7 @@
 from tests.forest.building import forest_of, record, with_links
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.explanation import explain_attempt
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 from treeclaim.model.provider import Condition, Effect
 from treeclaim.model.request import CandidateRequest, Order, RequestGroup, Term, TermName
@@ -19,7 +19,9 @@ def wants(name, consumer, resources, order=None):
 
 def placed(records, *requests):
     budget = Budget()
-    placer = Placer(forest_of(records), PlacingCall(requests, (), partial=True), {}, budget)
+    placer = ConsumerPlacer(
+        forest_of(records), PlacingCall(requests, (), partial=True), {}, budget
+    )
     attempt = placer.place_all()
     return attempt, explain_attempt(placer, attempt, budget)
 

@@ -3,7 +3,7 @@
 
 from tests.forest.building import body_of, forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.model.claim import HoldTerms
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest
 from treeclaim.model.extension.planning import Mix, MixRequest
@@ -28,6 +28,6 @@ def test_placed_hold_leaves_no_counts_without_units_to_searches():
     forest = forest_of(hosts)
     consumer = provider_uuid(99)
     request = PlacingRequest((amount_of(5, order),), (consumer,), "p", "u", "t", hold=HoldTerms())
-    attempt = Placer(forest, PlacingCall((request,), ()), {}, Budget()).place_all()
+    attempt = ConsumerPlacer(forest, PlacingCall((request,), ()), {}, Budget()).place_all()
     assert set(attempt.placed) == {consumer}
     assert body_of(forest, search) == expected

@@ -3,7 +3,7 @@
 
 from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.placer import ConsumerPlacer
 from treeclaim.model.extension.placing import PlacingCall, PlacingRequest, Rule
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -36,7 +36,9 @@ def cloud(room_of_others):
 def placed(forest, order, consumers=("a", "b", "c")):
     """Where consumers go that must be together, by consumer."""
     request = PlacingRequest((CandidateRequest((WANTED,), order=order),), consumers, "p", "u", "t")
-    attempt = Placer(forest, PlacingCall((request,), (TOGETHER,)), {}, Budget()).place_all()
+    attempt = ConsumerPlacer(
+        forest, PlacingCall((request,), (TOGETHER,)), {}, Budget()
+    ).place_all()
     return {
         name: [*placement.allocations] for name, placement in attempt.placed.items()
     }, attempt.unplaced
@@ -64,7 +66,9 @@ def test_alternatives_of_a_request_add_up_in_a_domain():
         CandidateRequest((RequestGroup("", {name: 1}),)) for name in ("VCPU", "DISK_GB")
     )
     request = PlacingRequest(alternatives, ("a", "b", "c", "d"), "p", "u", "t")
-    attempt = Placer(forest, PlacingCall((request,), (TOGETHER,)), {}, Budget()).place_all()
+    attempt = ConsumerPlacer(
+        forest, PlacingCall((request,), (TOGETHER,)), {}, Budget()
+    ).place_all()
     assert attempt.unplaced == []
     assert {tuple(placement.allocations) for placement in attempt.placed.values()} == {
         (provider_uuid(20),)

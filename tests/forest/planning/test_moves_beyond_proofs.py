@@ -50,7 +50,7 @@ def test_half_full_hosts_are_joined_for_a_mix(monkeypatch, most_trees):
     forest = forest_of([record(at, inventories={"VCPU": (4, n)}) for at, n in enumerate(used, 1)])
     consumers = [consumer(at, request_of(2), {at: 2}) for at in range(1, HALF_FULL + 1)]
     call = MovesCall(MixGoal(((request_of(4), 3),)), max_moves=10)
-    plan = planner.make_plan(forest, consumers, call, Budget())
+    plan = planner.find_move_plan(forest, consumers, call, Budget())
     assert plan["before"]["fits"] == 3 * (HOSTS - HALF_FULL)
     assert plan["after"]["fits"] == 3 * (HOSTS - HALF_FULL // 2)
     assert len(plan["moves"]) == HALF_FULL // 2
@@ -82,7 +82,7 @@ def test_consumer_whose_amount_is_divided_moves(goal, is_live):
     ]
     fixed = frozenset({consumers[2].uuid})
     call = MovesCall(goal, MovableConsumers(excepted=fixed), both_at_once=is_live)
-    plan = planner.make_plan(forest_of(records), consumers, call, Budget())
+    plan = planner.find_move_plan(forest_of(records), consumers, call, Budget())
     assert plan["reached"]
     (move,) = plan["moves"]
     assert sum(allocation["resources"]["VCPU"] for allocation in move["to"].values()) == 2

@@ -82,7 +82,9 @@ class RankedCandidates(NamedTuple):
     exact: int
 
 
-def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
+def draw_first_candidates(
+    problem: Problem, order: Order, ranking: Ranking
+) -> Iterator[CandidateRows]:
     """Yield the first candidates of the whole ordered list, and add their scores to the ranking."""
     limit, maximum = problem.plan.request.limit, problem.options.maximum
     count = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)

@@ -16,7 +16,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.candidate import find_trees
-from treeclaim.forest.placing.placer import Attempt, Placer
+from treeclaim.forest.placing.placer import Attempt, ConsumerPlacer
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.problem import Problem, relate
@@ -27,7 +27,9 @@ from treeclaim.model.extension.placing import Placement
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
-def explain_attempt(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str, Any] | None:
+def explain_attempt(
+    placer: ConsumerPlacer, attempt: Attempt, budget: Budget
+) -> dict[str, Any] | None:
     """Explain the first alternative of the first unplaced consumer, beside the consumers placed before it.
 
     Soft rules are dropped. The strict rules end the funnel, in their order.

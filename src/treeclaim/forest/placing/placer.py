@@ -42,7 +42,7 @@ class Attempt:
     request: int | None = None
 
 
-class Placer:
+class ConsumerPlacer:
     """Places the consumers of one call; the Forest is not changed."""
 
     def __init__(

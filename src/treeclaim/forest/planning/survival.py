@@ -97,9 +97,10 @@ def check_survival(
         listed = survey.list_domains(failures)
         domains += map(survey.make_document, listed)
         if call.explain and listed and listed[0].unplaced:
-            is_explained, is_complete = is_complete, False
+            # `is_complete` stays false if the deadline ends the explanation.
+            are_all_examined, is_complete = is_complete, False
             domains[0]["explanation"] = survey.explain(listed[0])
-            is_complete = is_explained
+            is_complete = are_all_examined
     survive = sum(failure.survives is True for failure in failures)
     fail = sum(failure.survives is False for failure in failures)
     return {

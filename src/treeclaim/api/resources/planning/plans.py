@@ -37,7 +37,7 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers as PlannedConsumers
-from treeclaim.forest.planning.moves.planner import make_plan
+from treeclaim.forest.planning.moves.planner import find_move_plan
 from treeclaim.forest.planning.survival import check_survival
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.planning import (
@@ -337,7 +337,7 @@ def plan_moves(call: Call, body: MovesBody) -> Answer:
     )
 
     def make(forest: Forest, consumers: PlannedConsumers, budget: Budget) -> Document:
-        return make_plan(forest, consumers.values(), moves, budget, plan.end)
+        return find_move_plan(forest, consumers.values(), moves, budget, plan.end)
 
     if isinstance(goal, CapacityGoal):
         return plan.answer(make, {"goal.fit.query": goal.request}, goal.request.from_holds)

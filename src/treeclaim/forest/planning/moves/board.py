@@ -22,8 +22,8 @@ from treeclaim.forest.planning.moves.movers import (
     MoveSituation,
     Returns,
     StuckReason,
+    flatten_cells,
     get_free_units,
-    list_allocations,
     sum_by_cell,
 )
 from treeclaim.forest.table.columns import Mask
@@ -101,7 +101,7 @@ class Board:
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
         """Take units by cell; the sign -1 releases them."""
         if cells:
-            self._scratch.take(list_allocations({cell: sign * n for cell, n in cells.items()}))
+            self._scratch.take(flatten_cells({cell: sign * n for cell, n in cells.items()}))
 
     # -- places ----------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ def _find_target(
     released = (
         {}
         if board.situation.call.both_at_once
-        else board.situation.sum_used(list_allocations(mover.allocations))
+        else board.situation.sum_used(flatten_cells(mover.allocations))
     )
     if any(
         get_free_units(board.forest, cell) + released.get(cell, 0) < n

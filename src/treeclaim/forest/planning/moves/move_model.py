@@ -19,8 +19,8 @@ from treeclaim.forest.planning.moves.movers import (
     Mover,
     MoveSituation,
     Returns,
+    flatten_cells,
     get_free_units,
-    list_allocations,
     sum_by_cell,
 )
 from treeclaim.forest.planning.moves.places import PlaceLister
@@ -172,7 +172,7 @@ class MoveModel:
                     continue
                 units, returned = self._situation.compute_change(mover, candidate.allocations)
                 uses = Counter(mover.relief)
-                uses.update(self._situation.sum_used(list_allocations(units)))
+                uses.update(self._situation.sum_used(flatten_cells(units)))
                 yield CandidatePlace(alternative, candidate, returned), uses
 
     def _check_size(self) -> None:

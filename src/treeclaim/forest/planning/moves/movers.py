@@ -158,7 +158,7 @@ class MoveSituation:
         return Mover(
             consumer=consumer,
             allocations=allocations,
-            relief=self.sum_used(list_allocations(released)),
+            relief=self.sum_used(flatten_cells(released)),
             drawn=drawn,
             occupied=self.occupied[consumer.uuid],
             trees=find_trees(self.forest, rows),
@@ -272,6 +272,6 @@ def sum_by_cell(allocations: Iterable[Allocation]) -> dict[Cell, int]:
     return cells
 
 
-def list_allocations(cells: Mapping[Cell, int]) -> list[Allocation]:
+def flatten_cells(cells: Mapping[Cell, int]) -> list[Allocation]:
     """Return units by cell as allocations."""
     return [(row, name, units) for (row, name), units in cells.items()]

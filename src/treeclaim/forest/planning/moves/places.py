@@ -16,8 +16,8 @@ from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.planning.moves.movers import (
     Cell,
     MoveSituation,
+    flatten_cells,
     get_free_units,
-    list_allocations,
     sum_by_cell,
 )
 from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
@@ -54,7 +54,7 @@ class PlaceLister:
             released.update(mover.allocations)
             for cell, units in mover.relief.items():
                 reliefs[cell].append(units)
-        scratch.give_back(list_allocations(released))
+        scratch.give_back(flatten_cells(released))
         self.forest: Forest = scratch.forest
         self.is_complete = True
         self._pool = QueryPool(scratch, situation.budget)

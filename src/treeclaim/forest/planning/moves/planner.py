@@ -76,7 +76,7 @@ class GoalState:
     is_counted: bool
 
 
-def make_plan(
+def find_move_plan(
     forest: Forest,
     consumers: Iterable[PlannedConsumer],
     call: MovesCall,
