@@ -95,10 +95,9 @@ class SchemaNames:
 
 
 _VERSION_HELP = (
-    f"This description applies to `placement {MAXIMUM}`. A request without this header, or without "
-    f"a version of `placement` in it, has the version {MINIMUM}: newer operations are not found, "
-    "newer members and parameters are rejected, and responses have fewer members. An invalid "
-    "version is a 400, an unsupported version a 406."
+    f"This description applies to `placement {MAXIMUM}`. A request without a version of `placement` in the header "
+    f"`OpenStack-API-Version` has the version {MINIMUM}: newer operations are not found, newer members and parameters "
+    "are rejected, and responses have fewer members. An invalid version is a 400, an unsupported version a 406."
 )
 
 
@@ -116,8 +115,7 @@ def build_description(operations: Iterable[Operation]) -> dict[str, Any]:
             "title": "Treeclaim: the Placement API",
             "version": __version__,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": f"Microversions {MINIMUM} to {MAXIMUM}. "
-            + _VERSION_HELP.replace("this header", "the header `OpenStack-API-Version`"),
+            "description": f"Microversions {MINIMUM} to {MAXIMUM}. {_VERSION_HELP}",
         },
         "paths": paths,
         "components": {

@@ -134,15 +134,7 @@ def count_values(body: bytes) -> int:
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
-def _check_nothing() -> None:
-    pass
-
-
-def parse_json(
-    body: bytes,
-    most_values: int = MOST_VALUES,
-    check_deadline: Callable[[], None] = _check_nothing,
-) -> Any:
+def parse_json(body: bytes, most_values: int, check_deadline: Callable[[], None]) -> Any:
     """Parse a request body; `check_deadline` is called between passes over the body.
 
     Raises:
