@@ -304,7 +304,7 @@ def test_unresponsive_memcached_is_a_warning(environment, conf, silent):
         conf.write_text(MEMCACHED.replace("memcached_servers = 127.0.0.1:1", servers))
         lines, code = check_of(environment)
     assert code == 0, lines
-    assert f"{address} does not answer" in the_line(lines, "warning /")
+    assert f"{address} does not respond" in the_line(lines, "warning /")
 
 
 def test_a_check_leaves_no_log_file(environment, tmp_path):

@@ -17,7 +17,7 @@ from treeclaim.store.schema.tables import feed, resource_providers
 
 MACHINE = """
 import json, sys, uuid
-from treeclaim.model.extension.audit import Living
+from treeclaim.model.extension.audit import LivingConsumers
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit.findings import find_orphans
 from treeclaim.store.operations.providers import providers
@@ -26,7 +26,7 @@ from treeclaim.store.housekeeping import FEED_RETENTION
 store = Store(DatabaseSettings(sys.argv[1]))
 name = str(uuid.uuid4())
 store.write(providers.create, uuid=name, name=name, parent_uuid=None)
-living = Living({"INSTANCE": frozenset()}, older_than=3600)
+living = LivingConsumers({"INSTANCE": frozenset()}, older_than=3600)
 found = store.read(find_orphans, 10, living)
 print(json.dumps({"pruned": store.housekeeper.prune(FEED_RETENTION), "orphaned": found.count}))
 store.close()
