@@ -20,9 +20,9 @@ _TOKEN = "admin"  # noqa: S105 - accepted by a service without authentication
 
 
 ENDPOINT_OPTIONS = f"""
-    | --endpoint URL   any Placement API (or TREECLAIM_ENDPOINT); without it OS_CLOUD, then the usual OS_* variables name it, and without those it is {_LOCAL}
+    | --endpoint URL   URL of a Placement API (or TREECLAIM_ENDPOINT); default: the cloud of OS_CLOUD or of the other OS_* variables, else {_LOCAL}
     | --os-cloud NAME  a cloud of clouds.yaml (or OS_CLOUD); needs treeclaim[cloud]
-    --token TOKEN      token to send to --endpoint (or OS_TOKEN; {_TOKEN} without both)
+    --token TOKEN      token for --endpoint (or OS_TOKEN; default: {_TOKEN})
 """
 """Options of the endpoint; they take precedence over the environment."""
 

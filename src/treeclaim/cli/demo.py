@@ -78,10 +78,7 @@ _STEPS = (
 
 
 class Demo(DeclaredCommand):
-    """Show the main job: start a service on a new SQLite database, load a small cloud, search and claim.
-
-    Nothing is left behind.
-    """
+    """Run the main commands against a temporary service: load a small cloud, search and claim."""
 
     example = "--keep"
 

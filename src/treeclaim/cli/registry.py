@@ -39,7 +39,7 @@ db online_data_migrations     service.commands:MigrateOnline           fill in t
 db prune                      service.commands:PruneDatabase           delete rows that the change feed no longer needs
 db reset-feed                 service.commands:ResetFeed               make every worker load everything again
 db check                      service.commands:CheckDatabase           check whether the database can be taken over
-upgrade check                 service.commands:CheckUpgrade            check whether anything has to be done before an upgrade
+upgrade check                 service.commands:CheckUpgrade            check whether an upgrade needs preparation
 config sample                 service.commands:PrintConfigSample       print a commented placement.conf
 config check                  service.commands:CheckConfig             check the configuration, and print the options in effect
 policy sample                 service.commands:PrintPolicySample       print a commented policy.yaml
@@ -77,7 +77,7 @@ provider tree = tree          providers.tree:ListTrees                 show prov
 provider show                 providers.show:ShowProvider              show a provider
 provider watch = watch        providers.show:WatchChanges              print changes as they happen
 audit                         consumers.audit:Audit                    find errors in the records of the service, and repair them
-demo                          demo:Demo                                show the main job on a temporary database
+demo                          demo:Demo                                run the main commands against a temporary service
 """
 
 # First words of two, with their lines of help.

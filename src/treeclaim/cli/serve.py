@@ -29,15 +29,15 @@ class Serve(DeclaredCommand):
     # Attributes are named like the fields of ServerSettings.
     arguments = f"""
         --host ADDRESS = 127.0.0.1             address to listen on
-        {ALLOW_NOAUTH2}                        let noauth2, which believes every caller, listen on addresses that other machines can reach
+        {ALLOW_NOAUTH2}                        allow noauth2, which accepts every caller, on addresses that other machines can reach
         --port PORT = {PORT}                   port to listen on
         --unix-socket PATH                     listen on a Unix socket instead of host and port
         --unix-socket-mode OCTAL               permissions of the Unix socket, such as 660
         --tls-certificate certificate:PATH     PEM file with certificate and chain; with it the service speaks TLS 1.2 and 1.3
         --tls-key key:PATH                     PEM file with the certificate's key
-        --tls-client-ca client_authority:PATH  PEM file of the authority that must have signed clients' certificates
+        --tls-client-ca client_authority:PATH  PEM file of the authority that must sign the certificates of clients
         --workers N = 1                        number of processes
-        --threads N = {_THREADS}               requests that a process handles at a time
+        --threads N = {_THREADS}               concurrent requests of a process
         --worker-lifetime lifetime:SECONDS     replace a process after this time, at least {_SHORTEST_LIFETIME} seconds
         --worker-max-memory memory:MIB         replace a process that holds more memory; checked every 30 seconds
         {CONFIG_OPTIONS}

@@ -28,7 +28,7 @@ DEFAULT_OWNER = "treeclaim"
 _DEFAULT_TYPE = "INSTANCE"
 
 _FROM_HOLD_OPTION = """
-    --from-hold UUID...  draw from this hold first, in order
+    --from-hold UUID...  draw from this hold first; several holds in order
 """
 
 
@@ -255,9 +255,9 @@ class PlaceConsumers(PlacingCommand):
         --amount N = 1        number of new consumers
         --consumer UUID...    a consumer to place, instead of new ones
         {ORDER_OPTION}
-        --spread DOMAINS      keep domains balanced: {DOMAINS_HELP}
-        --most N              at most N in one tree
-        --together DOMAINS    all in one of these domains
+        --spread DOMAINS      balance the consumers between domains: {DOMAINS_HELP}
+        --most N              most consumers in a tree
+        --together DOMAINS    place all consumers in one of these domains
         --partial             place as many as possible, instead of all or none
         --dry-run             claim nothing
         {_FROM_HOLD_OPTION}

@@ -46,13 +46,13 @@ class Audit(CloudLister):
     failure_status: ClassVar[int] = FAILED
 
     arguments = f"""
-        --living-from nova|FILE  source of live consumers, for detecting orphans: the servers of the cloud, or a file with one uuid a line or {{"INSTANCE": [uuid, ...], ...}}
-        --older-than SECONDS     leave out consumers with an allocation younger than this (default: 3600)
+        --living-from nova|FILE  source of live consumers, for detecting orphans: the servers of the cloud, or a file with a uuid per line or {{"INSTANCE": [uuid, ...], ...}}
+        --older-than SECONDS     ignore consumers with an allocation younger than this (default: 3600)
         --limit N = 100          most items of each kind
         --kind {"|".join(FindingKind)}+  only findings of these kinds (default: all)
-        --repair {"|".join(REPAIRABLE)}+  repair these after a confirmation
+        --repair {"|".join(REPAIRABLE)}+  repair findings of these kinds after a confirmation
         --yes                    repair without a confirmation
-        --many                   with --yes, repair also if more than a tenth of the consumers would be orphans
+        --many                   with --yes, also repair if more than a tenth of the consumers are orphans
     """
 
     def make_result(self, client: Client, options: argparse.Namespace) -> Result:

@@ -30,7 +30,7 @@ class CreateHolds(PlacingCommand):
         --until TIME              end of the holds, such as 2026-12-01T08:00:00Z (default: never)
         --returns                 a release returns the drawn amounts to the hold
         --drawable-by PROJECT...  a further project whose consumers may draw
-        --note TEXT               a note for people
+        --note TEXT               a note for operators
         --dry-run                 do not create the holds
         --project ID = {DEFAULT_OWNER}  project of the holds
         --user ID = {DEFAULT_OWNER}     user of the holds

@@ -32,10 +32,10 @@ _PLAN_OPTIONS = f"""
     --max-moves N = 100      most moves
     --consumer-type TYPE...  move only consumers of this type (default: all)
     --cold                   a move releases the old place before it claims the new one
-    --explain                explain why the first consumer left has no room
+    --explain                explain why the first unmoved consumer has no place
     {GIVEN_OPTION}
     | --nova                 print commands of the openstack client
-    | --follow               print each step once the step before it is done
+    | --follow               print each move after the previous one is done
 """
 
 
@@ -92,7 +92,7 @@ class DrainProviders(_PlanMoves):
 
     arguments = """
         ! HOST...  a provider, by name or uuid
-        ! --leave  instead of hosts, empty the providers that have a condition with the effect leave
+        ! --leave  empty the providers that have a condition with the effect leave
     """
 
     def build_goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class MakeRoom(_PlanMoves):
 
     arguments = f"""
         {QUERY_ARGUMENTS}
-        --amount N = 1  number of consumers that are to fit
+        --amount N = 1  number of consumers to make room for
     """
 
     def build_goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:

@@ -25,11 +25,11 @@ class CheckSurvival(CloudLister):
     failure_status: ClassVar[int] = FAILED
 
     arguments = f"""
-        --domains DOMAINS = {TREES}  what fails: {DOMAINS_HELP}
-        --consumer-type TYPE...      place only consumers of this type again ('unknown' for none; default: all)
-        --from-hold UUID...          a hold that keeps room for such failures
-        --all                        also show those that survive
-        --explain                    explain why the first consumer finds no place
+        --domains DOMAINS = {TREES}  domains that may fail: {DOMAINS_HELP}
+        --consumer-type TYPE...      only consumers of this type need a new place ('unknown' for none; default: all)
+        --from-hold UUID...          a hold with capacity reserved for such failures
+        --all                        also show domains that survive
+        --explain                    explain why the first unplaced consumer has no place
         --limit N = 100              most domains to show
         {GIVEN_OPTION}
     """

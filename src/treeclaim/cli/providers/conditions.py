@@ -27,11 +27,11 @@ class SetCondition(CloudAction):
 
     arguments = f"""
         {_CONDITION}
-        --effect {"|".join(EFFECTS)} = {next(iter(EFFECTS))}  no_new: no new allocations; leave: also, plans and audit name the consumers there
-        --reason TEXT  a note for people
+        --effect {"|".join(EFFECTS)} = {next(iter(EFFECTS))}  no_new: no new allocations; leave: plans and audit also list the consumers there
+        --reason TEXT  a note for operators
         --until TIME   end of the condition, such as 2026-12-01T08:00:00Z (default: never)
-        --on-use       take effect with the first write that uses more there
-        --dry-run      only print what it would affect
+        --on-use       take effect with the first write that increases usage there
+        --dry-run      only print the numbers of affected providers and consumers
     """
 
     def act(self, client: Client, options: argparse.Namespace) -> None:

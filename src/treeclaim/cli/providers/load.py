@@ -25,8 +25,8 @@ _STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"
 class LoadProviders(CloudAction):
     """Make the providers of a service match a file.
 
-    Parts that the file leaves out stay as they are; empty parts are emptied. Everything is checked before
-    anything is sent. May be interrupted and repeated. Exit status: 0, or 1 if something was refused.
+    Parts that the file omits stay; empty parts are emptied. The whole file is checked before anything is
+    sent. May be interrupted and repeated. Exit status: 0, or 1 if something was refused.
     """
 
     example = "cloud.yaml --dry-run"
@@ -34,7 +34,7 @@ class LoadProviders(CloudAction):
     arguments = f"""
         FILE       a topology in YAML, or - for standard input; see docs/loading.md
         --dry-run  show what would be changed, and change nothing
-        --prune    remove the {", ".join(part.name for part in PARTS)} and children that a part of the file does not list; parts that it leaves out stay
+        --prune    remove the {", ".join(part.name for part in PARTS)} and children that the file does not list; parts that it omits stay
     """
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
@@ -57,19 +57,19 @@ class LoadProviders(CloudAction):
 class CopyService(DeclaredCommand):
     """Copy everything from one Placement API endpoint to another, and compare the two.
 
-    Exit status: 0 if the target has everything in the end, 1 if not.
+    Exit status: 0 if the target then has everything, 1 if not.
     """
 
     example = "--from http://old:8778 --to http://new:8778 --compare"
 
     arguments = """
-        ! --from from_url:URL  URL of the endpoint that is copied
+        ! --from from_url:URL  URL of the source endpoint
         ! --from-cloud NAME    a cloud of clouds.yaml; needs treeclaim[cloud]
-        --from-token TOKEN     token to send to --from (or TREECLAIM_FROM_TOKEN, or OS_TOKEN)
-        ! --to to_url:URL      URL of the endpoint that gets the copy
+        --from-token TOKEN     token for --from (or TREECLAIM_FROM_TOKEN, or OS_TOKEN)
+        ! --to to_url:URL      URL of the target endpoint
         ! --to-cloud NAME      a cloud of clouds.yaml; needs treeclaim[cloud]
-        --to-token TOKEN       token to send to --to (or TREECLAIM_TO_TOKEN, or OS_TOKEN)
-        --compare              only compare the two; nothing is written
+        --to-token TOKEN       token for --to (or TREECLAIM_TO_TOKEN, or OS_TOKEN)
+        --compare              only compare the two; write nothing
     """
 
     def execute(self, options: argparse.Namespace) -> int:

@@ -61,7 +61,7 @@ class PruneDatabase(_ServiceCommand, function="database:prune"):
     example = "--keep-hours 48"
     # The default of the service; a shorter time expires clients' cursors within a day.
     arguments = f"""
-        --keep-hours HOURS = 25  how much of the feed to keep
+        --keep-hours HOURS = 25  age of the rows to keep
         {CONFIG_OPTIONS}
     """
 
@@ -83,7 +83,7 @@ class CheckDatabase(_ServiceCommand, function="database:check_takeover"):
 
 
 class CheckUpgrade(_ServiceCommand, function="database:check_upgrade"):
-    """Check whether anything has to be done before an upgrade.
+    """Check whether an upgrade needs preparation.
 
     Exit status: 0 if not, 1 for warnings, 2 for failures, 255 if the check failed.
     """
