@@ -17,7 +17,6 @@ from treeclaim.forest.solve.combine import apply_limit, combine_stages, distinct
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem, relate
 from treeclaim.forest.solve.stage import Pace, find_anchors, prepare_stages
-from treeclaim.forest.split.divisions import SplitCandidate
 from treeclaim.forest.split.splitting import divide_candidates
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds
@@ -49,22 +48,22 @@ def search(
     forest, request = free_holds(forest, request, budget)
     problem = relate(forest, request, options, budget)
     summaries = Summaries(problem, form)
-    order = request.order
-    ranking = None if order is None else Ranking()
-    if problem.plan.split:
-        # Divide: divide each candidate of the stages below in all minimal ways, and drop repetitions.
-        divisions: Iterator[SplitCandidate]
-        if order is not None and ranking is not None:
-            blocks = stages.timed("divide", draw_first_candidates(problem, order, ranking))
-            divisions = chain.from_iterable(block.tolist() for block in blocks)
-        else:
-            divisions = stages.timed("divide", divide_candidates(problem))
-        return SplitAnswer(problem, form, summaries, divisions, ranking)
-    if order is not None and ranking is not None:
+    stage = "divide" if problem.plan.split else "order"
+    ranking, best = None, None
+    if request.order is not None:
         # Order: run the stages below for the trees with the highest possible scores, until no
         # remaining tree can have a better candidate.
-        best = gather_blocks(stages.timed("order", draw_first_candidates(problem, order, ranking)))
-        return ResponseBody(problem, form, summaries, best, ranking)
+        ranking = Ranking()
+        best = stages.timed(stage, draw_first_candidates(problem, request.order, ranking))
+    if problem.plan.split:
+        # Divide: divide each candidate of the stages below in all minimal ways, and drop repetitions.
+        if best is None:
+            divisions = stages.timed(stage, divide_candidates(problem))
+        else:
+            divisions = chain.from_iterable(block.tolist() for block in best)
+        return SplitAnswer(problem, form, summaries, divisions, ranking)
+    if best is not None:
+        return ResponseBody(problem, form, summaries, gather_blocks(best), ranking)
     # Write: serialize the candidates in blocks, then the summaries of their trees. An equal earlier
     # search may provide the candidates.
     candidates = draw_candidates(problem, lambda: _candidates(problem, summaries))

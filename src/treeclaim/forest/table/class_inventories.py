@@ -190,7 +190,7 @@ class ClassInventories:
         )
         return room
 
-    # -- what is written ---------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------
 
     def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
         """Append the inventories of new ascending rows."""

@@ -103,7 +103,7 @@ class Forest(ProviderTable):
         """Return the number of providers."""
         return self._count
 
-    # -- keeping up with the store ---------------------------------------------------------
+    # -- applying changes of the store -----------------------------------------------------
 
     def is_consistent_with(self, changes: Changes) -> bool:
         """Return whether changes of usage lead to the generations that they record.
@@ -173,7 +173,7 @@ class Forest(ProviderTable):
         self.cache.most_bytes = max(_LEAST_CACHE_BYTES, most)
         self.pairs.most_bytes = max(_LEAST_PAIRS_BYTES, most)
 
-    # -- room ------------------------------------------------------------------------------
+    # -- compaction ------------------------------------------------------------------------
 
     def tidy(self) -> bool:
         """Do one step of compaction, if the table needs it.
@@ -206,8 +206,6 @@ class Forest(ProviderTable):
         self.pairs.clear()
         self._forget_shape()
 
-    # -- for searches ----------------------------------------------------------------------
-
     def prepare(self) -> None:
         """Compute the canonical order, which the first search would have to."""
         self._order = self.order
@@ -221,7 +219,7 @@ class Forest(ProviderTable):
             )
         return self._order
 
-    # -- for lists and other answers -------------------------------------------------------
+    # -- rows by key -----------------------------------------------------------------------
 
     def row_of(self, uuid: str) -> int | None:
         """Return the row of the provider with exactly this uuid, or None."""
@@ -248,7 +246,7 @@ class Forest(ProviderTable):
         """Return a row; None if a view leaves its tree out."""
         return row if row is not None and self.alive.values[row] else None
 
-    # -- what providers have, by name ------------------------------------------------------
+    # -- properties of providers, by name --------------------------------------------------
 
     def class_inventories(self, name: str) -> ClassInventories:
         """Return the inventories of an existing class, which must not be written."""

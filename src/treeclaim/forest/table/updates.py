@@ -167,16 +167,14 @@ def edit_order(
     return edited or (None, ())
 
 
+@dataclass(frozen=True, slots=True)
 class _Rewriting:
-    def __init__(
-        self, table: ProviderTable, register: Register, records: Sequence[ProviderRecord]
-    ) -> None:
-        self._table = table
-        self._register = register
-        self._records = records
+    table: ProviderTable
+    register: Register
+    records: Sequence[ProviderRecord]
 
     def run(self, ids: set[int]) -> RewrittenTrees:
-        table, records = self._table, self._records
+        table, records = self.table, self.records
         old = self._trees_of(ids)
         rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old)])
         other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
@@ -189,18 +187,18 @@ class _Rewriting:
         table.mark_changed(new_rows)
         class_ids |= {stock.class_id for record in records for stock in record.inventories}
         table.mark_dead(np.concatenate([rows, record_rows]), class_ids)
-        self._register.set_rows(new_rows)
-        is_gone = self._register.row.values[table.handle.values[rows]] < new.start
+        self.register.set_rows(new_rows)
+        is_gone = self.register.row.values[table.handle.values[rows]] < new.start
         for row in rows[is_gone].tolist():
-            self._register.remove(row)
+            self.register.remove(row)
         self._link_consumption(other_rows, at, new)
         return RewrittenTrees(old, rows, class_ids, _split_by_tree(places, new))
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
-        all_ids = list(ids.union(record.root_id for record in self._records))
-        rows = [row for row in self._register.by_id.get_each(all_ids) if row is not None]
-        roots = np.unique(self._table.root.values[rows])
-        return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
+        all_ids = list(ids.union(record.root_id for record in self.records))
+        rows = [row for row in self.register.by_id.get_each(all_ids) if row is not None]
+        roots = np.unique(self.table.root.values[rows])
+        return list(map(range, roots.tolist(), self.table.end.values[roots].tolist()))
 
     def _lay_out(self, other_rows: Rows) -> tuple[Integers, RowPlaces]:
         """Lay out existing rows and records, as rows that follow those of the table and of the records.
@@ -209,7 +207,7 @@ class _Rewriting:
             The source of each new row (an index into `other_rows`, then into the records), and the places
             of the new rows.
         """
-        table, records = self._table, self._records
+        table, records = self.table, self.records
         parents = table.parent.values[other_rows]
         record_parents = [
             NO_PARENT if record.parent_id is None else record.parent_id for record in records
@@ -229,28 +227,28 @@ class _Rewriting:
 
         Records in a cycle of parents get no row, and their handle is meaningless.
         """
-        records = self._records
+        records = self.records
         numbers = placed[placed >= 0].tolist()
         handles = [0] * len(records)
-        rows = self._register.by_id.get_each([records[number].id for number in numbers])
+        rows = self.register.by_id.get_each([records[number].id for number in numbers])
         for number, row in zip(numbers, rows, strict=True):
             record = records[number]
             # Some databases reuse the id of a deleted provider.
-            is_new = row is None or self._table.uuid_of(row) != record.uuid
+            is_new = row is None or self.table.uuid_of(row) != record.uuid
             handles[number] = (
-                self._register.add(record)
+                self.register.add(record)
                 if row is None or is_new
-                else self._register.rename(row, record)
+                else self.register.rename(row, record)
             )
-        self._table.holdings.write(
+        self.table.holdings.write(
             [records[number] for number in numbers], [handles[number] for number in numbers]
         )
         return handles
 
     def _link_consumption(self, other_rows: Rows, at: Integers, new: range) -> None:
-        table, patterns = self._table, self._table.holdings.patterns
+        table, patterns = self.table, self.table.holdings.patterns
         if not patterns.are_any and not any(
-            inventory.consumes for record in self._records for inventory in record.inventories
+            inventory.consumes for record in self.records for inventory in record.inventories
         ):
             return
         forget_consumed(table.classes, new.start)
@@ -264,7 +262,7 @@ class _Rewriting:
                     for class_id, index in table.inventory_indices(old)
                 )
             else:
-                inventories = self._records[source - len(other_rows)].inventories
+                inventories = self.records[source - len(other_rows)].inventories
                 consumption = ((stock.class_id, stock.consumes) for stock in inventories)
             links += self._yield_links(row, consumption)
         columns = np.array(links, dtype=np.int64).reshape(-1, len(ConsumptionLinks._fields)).T
@@ -276,7 +274,7 @@ class _Rewriting:
     ) -> Iterator[_Link]:
         for class_id, consumes in consumption:
             for provider_id, consumed_class_id, amount in consumes:
-                consumed_row = self._register.by_id.get(provider_id)
+                consumed_row = self.register.by_id.get(provider_id)
                 if consumed_row is not None:
                     yield row, class_id, consumed_row, consumed_class_id, amount
 
