@@ -121,9 +121,9 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
             for locked_request in locked.accepted
             for uuid in locked_request.request.consumer_uuids
         )
-        named = before | {allocation.provider.id for allocation in new_allocations}
+        provider_ids = before | {allocation.provider.id for allocation in new_allocations}
         consumed = list_consumed_providers(locked.consumption, locked.consumption)
-        locked.conditions.read(named | consumed)
+        locked.conditions.read(provider_ids | consumed)
     for locked_request in locked.accepted:
         try:
             _accept(ledger, locked, locked_request)

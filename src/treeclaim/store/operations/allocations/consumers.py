@@ -92,22 +92,22 @@ class OwnerIds:
     def __init__(
         self,
         transaction: WriteTransaction,
-        known: Mapping[OwnerName, int] = MappingProxyType({}),
+        known_ids: Mapping[OwnerName, int] = MappingProxyType({}),
     ) -> None:
         self._transaction = transaction
-        self._known = dict(known)
+        self._known_ids = dict(known_ids)
 
     def require(self, names: Iterable[OwnerName]) -> None:
         """Raise a `PrerequisiteError` that creates missing names, before any row is locked."""
         missing = []
         for key in names:
-            if key not in self._known:
+            if key not in self._known_ids:
                 # Some collations also match other spellings.
                 owner_id = _find_owner(self._transaction, *key)
                 if owner_id is None:
                     missing.append(key)
                 else:
-                    self._known[key] = owner_id
+                    self._known_ids[key] = owner_id
         if missing:
             raise PrerequisiteError(
                 lambda later_transaction: _insert_owners(later_transaction, missing)
@@ -116,7 +116,7 @@ class OwnerIds:
     def require_id(self, table: str, name: str) -> int:
         """Return the id of a name; raise as `require`."""
         self.require([(table, name)])
-        return self._known[table, name]
+        return self._known_ids[table, name]
 
     def require_type(self, claim: ConsumerClaim, current: int | None) -> int | None:
         """Return the id of the consumer type of a claim, or the `current` type for a claim without a type."""
@@ -139,7 +139,7 @@ def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) 
 
 def require_generations(
     claims: Sequence[ConsumerClaim],
-    known: Mapping[str, Consumer],
+    locked_consumers: Mapping[str, Consumer],
     current: CurrentAllocations,
     holds: Container[str],
 ) -> None:
@@ -152,7 +152,7 @@ def require_generations(
         ConsumerGenerationConflictError: for the first difference.
     """
     for claim in claims:
-        consumer = known.get(claim.consumer_uuid)
+        consumer = locked_consumers.get(claim.consumer_uuid)
         holds_something = claim.consumer_uuid in current.by_consumer
         if consumer is None or not (holds_something or claim.consumer_uuid in holds):
             actual = None
@@ -206,7 +206,7 @@ def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
 def update(
     transaction: WriteTransaction,
     claims: Sequence[ConsumerClaim],
-    known: Mapping[str, Consumer],
+    locked_consumers: Mapping[str, Consumer],
     current: CurrentAllocations,
     ids: OwnerIds,
     *,
@@ -219,7 +219,7 @@ def update(
     """
     rows: dict[tuple[int, int, int, int | None, int], list[int]] = defaultdict(list)
     for claim in claims:
-        consumer = known[claim.consumer_uuid]
+        consumer = locked_consumers[claim.consumer_uuid]
         is_hold = claim.consumer_uuid in holds
         is_stale = claim.consumer_uuid not in current.by_consumer and not is_hold
         current_type = None if is_stale else consumer.type_id

@@ -79,31 +79,33 @@ def lock_holds(
     transaction: WriteTransaction,
     uuids: AbstractSet[str],
     claimants: Sequence[str],
-    known: Mapping[str, Consumer],
+    locked_consumers: Mapping[str, Consumer],
     current: CurrentAllocations,
 ) -> LockedHolds:
     """Lock the consumers that are holds, and read their terms, amounts and draws.
 
-    The caller has locked the existing ones of the consumers of the claims (`claimants`): `known` has their rows,
-    and `current` their allocations.
+    The caller has locked the consumers of the claims (`claimants`) that have a row, and has read their `current`
+    allocations.
 
     Raises:
         PrerequisiteError: if a hold has expired; it removes the hold, and the write is retried.
     """
     if not uuids:
         return LockedHolds()
-    added = consumers.lock(transaction, sorted(uuids - known.keys()))
-    rows = {uuid: row for uuid, row in {**known, **added}.items() if uuid in uuids}
+    added = consumers.lock(transaction, sorted(uuids - locked_consumers.keys()))
+    rows = {uuid: row for uuid, row in {**locked_consumers, **added}.items() if uuid in uuids}
     terms = load_hold_terms(transaction, sorted(rows))
     if ended := _find_expired(transaction, terms):
         raise PrerequisiteError(lambda later_transaction: end_expired(later_transaction, ended))
     held_amounts = load_current_allocations(transaction, sorted(terms))
     stored_draws = _load_draws(transaction, claimants)
     # Only holds that return have draws.
-    returning = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
+    returning_uuids = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
     drawn_by_others: set[str] = set()
-    if returning:
-        drawn_rows = transaction.rows(_DRAWN_BY_OTHERS, uuids=returning, consumers=list(claimants))
+    if returning_uuids:
+        drawn_rows = transaction.rows(
+            _DRAWN_BY_OTHERS, uuids=returning_uuids, consumers=list(claimants)
+        )
         drawn_by_others = {row.uuid for row in drawn_rows}
     hold_by_uuid = {
         uuid: Hold(
@@ -213,7 +215,7 @@ def write(
     write_terms(
         transaction,
         {uuid: terms for uuid, terms in new_terms.items() if uuid in book.holds},
-        known=book.original_holds.keys() | locked.stale,
+        existing=book.original_holds.keys() | locked.stale,
     )
     unreturned = replaced | {
         uuid
@@ -226,10 +228,10 @@ def write(
 
 
 def write_terms(
-    transaction: WriteTransaction, terms: Mapping[str, HoldTerms], known: Collection[str]
+    transaction: WriteTransaction, terms: Mapping[str, HoldTerms], existing: Collection[str]
 ) -> None:
-    """Insert the terms of holds, or replace those of `known` holds."""
-    if replaced := sorted(terms.keys() & set(known)):
+    """Insert the terms of holds, or replace those of `existing` holds."""
+    if replaced := sorted(terms.keys() & set(existing)):
         for statement in (_DELETE_TERMS, _DELETE_PROJECTS):
             transaction.change(statement, uuids=replaced)
     transaction.change_each(

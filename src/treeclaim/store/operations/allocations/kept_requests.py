@@ -34,20 +34,20 @@ def write(
     transaction: WriteTransaction,
     claims: Sequence[ConsumerClaim],
     recorded: Collection[str],
-    known: Mapping[str, bool],
+    existing_requests: Mapping[str, bool],
 ) -> None:
     """Write or delete the requests of the locked consumers of claims.
 
-    `recorded` are the consumers with a record after the write. `known` are the consumers with a kept request,
-    and whether it is marked.
+    `recorded` are the consumers with a record after the write. `existing_requests` says for each consumer with a
+    kept request whether it is marked.
     """
     request_by_uuid = {
         claim.consumer_uuid: claim.request
         for claim in claims
         if not isinstance(claim.request, Omission)
     }
-    replace(transaction, request_by_uuid, recorded, known)
-    if marked := sorted(uuid for uuid in recorded if known.get(uuid)):
+    replace(transaction, request_by_uuid, recorded, existing_requests)
+    if marked := sorted(uuid for uuid in recorded if existing_requests.get(uuid)):
         transaction.change(_CLEAR_MARK, uuids=marked)
 
 
@@ -55,13 +55,13 @@ def replace(
     transaction: WriteTransaction,
     request_by_uuid: Mapping[str, Sequence[str] | None],
     recorded: Collection[str],
-    known: Collection[str],
+    existing_requests: Collection[str],
 ) -> None:
     """Write the requests of locked consumers, or delete those that are None.
 
-    A consumer without a record (`recorded`) gets a request only if it has a kept one (`known`).
+    A consumer without a record (`recorded`) gets a request only if it has a kept one (`existing_requests`).
     """
-    if replaced := sorted(request_by_uuid.keys() & set(known)):
+    if replaced := sorted(request_by_uuid.keys() & set(existing_requests)):
         transaction.change(_DELETE, uuids=replaced)
     transaction.change_each(
         _INSERT,
@@ -71,7 +71,7 @@ def replace(
                 "request": json.dumps(list(request), separators=(",", ":")),
             }
             for uuid, request in sorted(request_by_uuid.items())
-            if request is not None and (uuid in recorded or uuid in known)
+            if request is not None and (uuid in recorded or uuid in existing_requests)
         ),
     )
 
@@ -81,10 +81,8 @@ def change_requests(
 ) -> list[str]:
     """Write or delete the requests of existing consumers, without a new generation; return the missing consumers."""
     existing = consumers.lock(transaction, sorted(request_by_uuid))
-    existing_requests = {
-        uuid: request for uuid, request in request_by_uuid.items() if uuid in existing
-    }
-    replace(transaction, existing_requests, existing.keys(), existing_requests)
+    new_requests = {uuid: request for uuid, request in request_by_uuid.items() if uuid in existing}
+    replace(transaction, new_requests, existing.keys(), new_requests)
     return sorted(request_by_uuid.keys() - existing.keys())
 
 

@@ -279,15 +279,15 @@ def _lock_providers(
         if not locked_request.request.is_release
         for claim in locked_request.request.claims
     ]
-    named = {uuid for claim in claims for uuid in claim.allocations} | set(provider_uuids)
+    uuids = {uuid for claim in claims for uuid in claim.allocations} | set(provider_uuids)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
     removed = locked.current.list_providers(emptied).union(provider_ids)
     consumed: set[int] = set()
     if locked.is_consuming:
-        consumption = load_consumption_by_uuid(transaction, named)
+        consumption = load_consumption_by_uuid(transaction, uuids)
         claimed_classes = set(locked.class_ids.values())
         keys = [key for key in consumption if key[1] in claimed_classes]
         locked.consumed_ids = consumed = list_consumed_providers(consumption, keys)
-    if named or removed:
-        rows = lock_providers(transaction, named, removed | consumed)
+    if uuids or removed:
+        rows = lock_providers(transaction, uuids, removed | consumed)
         locked.providers = {row.uuid: row for row in rows}

@@ -116,12 +116,12 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
 
 
 def require_unchanged_ids(
-    transaction: ReadTransaction, known: Mapping[str, int], names: Iterable[str]
+    transaction: ReadTransaction, known_ids: Mapping[str, int], names: Iterable[str]
 ) -> None:
     """Raise `RetryTransactionError` unless names still have the known ids, on which a refusal relies."""
     sorted_names = sorted(names)
     id_by_name = _find_ids(transaction, _NAMED, sorted_names)
-    if any(id_by_name.get(name) != known.get(name) for name in sorted_names):
+    if any(id_by_name.get(name) != known_ids.get(name) for name in sorted_names):
         raise RetryTransactionError
 
 

@@ -163,11 +163,11 @@ def _find_targets(
 ) -> list[Target]:
     """Find and lock the providers of entries; add a problem for each faulty entry, and skip the entry."""
     names = sorted({entry.name for entry in entries if entry.name is not None})
-    holders = {row.name: row.uuid for row in transaction.rows_in_chunks(_NAMED, names=names)}
-    uuids = {uuid for uuid in find_uuids(entries, holders) if uuid is not None}
+    uuid_by_name = {row.name: row.uuid for row in transaction.rows_in_chunks(_NAMED, names=names)}
+    uuids = {uuid for uuid in find_uuids(entries, uuid_by_name) if uuid is not None}
     # One statement for all: a second one could lock rows out of order.
     rows = consumption.lock_with_consumed(transaction, uuids, list_inventories(entries))
-    return find_sound_targets(entries, holders, rows, problems)
+    return find_sound_targets(entries, uuid_by_name, rows, problems)
 
 
 def _require_allowed(targets: Sequence[Target], is_allowed: Callable[[str], bool]) -> None:

@@ -70,9 +70,9 @@ class InventoryWriter(PartWriter):
     part = INVENTORIES
 
     def __init__(
-        self, transaction: WriteTransaction, every_target: Sequence[Target], rules: WriteRules
+        self, transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules
     ) -> None:
-        super().__init__(transaction, every_target, rules)
+        super().__init__(transaction, targets, rules)
         self._class_ids: Mapping[str, int] = {}
         self._inserted: list[dict[str, Any]] = []
         self._updated: list[dict[str, Any]] = []
@@ -138,10 +138,10 @@ class InventoryWriter(PartWriter):
 
     def _plan_target(self, target: Target, before: StoredAmounts) -> None:
         provider_id, now = target.row.id, self._transaction.now
-        named = self._index_by_class(target, before)
-        after = {class_id: new for class_id, new in named.items() if new is not None}
-        concerned = before if self._rules.scope is InventoryScope.ALL else named
-        if deleted := concerned.keys() - after.keys():
+        new_by_class = self._index_by_class(target, before)
+        after = {class_id: new for class_id, new in new_by_class.items() if new is not None}
+        scope_ids = before if self._rules.scope is InventoryScope.ALL else new_by_class
+        if deleted := scope_ids.keys() - after.keys():
             self._deleted[provider_id] = deleted
         equal = []
         for class_id, inventory in sorted(after.items()):
@@ -165,16 +165,16 @@ class InventoryWriter(PartWriter):
     def _index_by_class(
         self, target: Target, before: StoredAmounts
     ) -> Mapping[int, Inventory | None]:
-        scope, named = self._rules.scope, {}
+        scope, new_by_class = self._rules.scope, {}
         for name, inventory in self._value(target).items():
             if name in self._class_ids:
                 class_id = self._class_ids[name]
-                named[class_id] = inventory
+                new_by_class[class_id] = inventory
                 if scope is InventoryScope.MISSING and class_id in before:
                     raise InventoryExistsError(target.uuid, name)
                 if scope is InventoryScope.PRESENT and class_id not in before:
                     raise InventoryNotFoundError(target.uuid, name)
-        return named
+        return new_by_class
 
     def _load(self) -> Mapping[int, StoredAmounts]:
         stored: defaultdict[int, StoredAmounts] = defaultdict(dict)
@@ -258,13 +258,13 @@ class InventoryWriter(PartWriter):
 
     def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
         """Add a problem for each violated rule of consumption."""
-        concerned = {*moved, *self._deleted, *(key[0] for key in self._consumes)}
-        if not concerned:
+        provider_ids = {*moved, *self._deleted, *(key[0] for key in self._consumes)}
+        if not provider_ids:
             return
-        faults = consumption.find_faults(self._transaction, concerned, self._consumes)
-        indices = {target.row.id: target.index for target in self._every_target}
+        faults = consumption.find_faults(self._transaction, provider_ids, self._consumes)
+        indices = {target.row.id: target.index for target in self._all_targets}
         # A provider that moves with its parent has no entry; the first entry gets its problem.
         problems += [
-            EntryFault(indices.get(provider_id, self._every_target[0].index), error)
+            EntryFault(indices.get(provider_id, self._all_targets[0].index), error)
             for provider_id, error in faults
         ]

@@ -104,15 +104,13 @@ class PartWriter:
     def __init__(
         self,
         transaction: WriteTransaction,
-        every_target: Sequence[Target],
+        targets: Sequence[Target],
         rules: WriteRules,
     ) -> None:
         self._transaction = transaction
         self._rules = rules
-        self._every_target = every_target
-        self._targets = [
-            target for target in every_target if self.part.name in target.entry.values
-        ]
+        self._all_targets = targets
+        self._targets = [target for target in targets if self.part.name in target.entry.values]
         self._names = {name for target in self._targets for name in self._value(target)}
 
     def _value(self, target: Target) -> Any:

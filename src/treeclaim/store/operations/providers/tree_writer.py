@@ -97,16 +97,20 @@ class TreeWriter:
 
     def _find_new_parents(self) -> dict[str, str | None]:
         parent_by_uuid: dict[str, str | None] = {}
-        named: list[tuple[Target, str | None]] = []
+        stated_parents: list[tuple[Target, str | None]] = []
         for target in self._targets:
             parent = target.entry.parent
             if target.is_new:
                 parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
             elif not isinstance(parent, Omission):
-                named.append((target, parent))
-        ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
+                stated_parents.append((target, parent))
+        ids = {
+            target.row.parent_id
+            for target, _ in stated_parents
+            if target.row.parent_id is not None
+        }
         uuids = find_uuids(self._transaction, ids)
-        for target, parent in named:
+        for target, parent in stated_parents:
             current_id = target.row.parent_id
             if parent != (None if current_id is None else uuids.get(current_id)):
                 parent_by_uuid[target.uuid] = parent

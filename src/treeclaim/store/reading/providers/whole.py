@@ -163,11 +163,11 @@ def _link_aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
 
 def _load_conditions(transaction: ReadTransaction) -> Links:
     rows = transaction.rows(_CONDITIONS)
-    every_condition = [read_condition(row) for row in rows]
-    numbers = {condition: number for number, condition in enumerate(sorted(set(every_condition)))}
+    conditions = [read_condition(row) for row in rows]
+    numbers = {condition: number for number, condition in enumerate(sorted(set(conditions)))}
     return Links(
         np.array([row.resource_provider_id for row in rows], dtype=np.int64),
-        np.array([numbers[condition] for condition in every_condition], dtype=np.int64),
+        np.array([numbers[condition] for condition in conditions], dtype=np.int64),
         {number: condition for condition, number in numbers.items()},
     )
 
