@@ -78,8 +78,8 @@ class Groups(Generic[Request]):
     """The requests of one process that wait for a transaction; thread-safe.
 
     Args:
-        write_group: Writes at least two requests by a deadline, that of the leader first. It returns the refusal of
-            each request, None for a written one; or None if the group failed and each request must run alone.
+        write_group: Writes at least two requests by a deadline, that of the leader first. Returns the refusal of
+            each request, None for a written one; or None if each request must run alone.
         write_alone: Writes one request by a deadline, or raises its refusal.
     """
 

@@ -50,12 +50,7 @@ _LONGEST_PAUSE = 0.25
 class Writer:
     """Runs operations in transactions of an engine; thread-safe.
 
-    Args:
-        engine: The engine.
-        shards: Draws the shards of all writes of the process.
-        attempts: Maximum attempts of a write.
-        closing: Ends pauses when set.
-        write_first: Commits the prerequisite of an operation.
+    `closing` ends pauses when set; `write_first` commits the prerequisite of an operation.
     """
 
     def __init__(
@@ -77,9 +72,8 @@ class Writer:
     ) -> Result:
         """Run an operation, append its changes to the feed, and commit.
 
-        It retries after a conflict with other transactions, and after a connection lost before COMMIT, because the
-        server has rolled back then. It also retries if its shard of the feed was busy, or after its node has taken
-        over from another one. No statement begins after the deadline, on the monotonic clock.
+        It retries after a conflict, a connection lost before COMMIT, a busy shard of the feed, and a takeover from
+        another node. No statement begins after the deadline, on the monotonic clock.
 
         Raises:
             ConcurrentChangeError: if the last attempt failed by a conflict.

@@ -4,7 +4,8 @@
 One transaction writes the requests of several clients as if they were sequential, each request as a whole or
 not at all. It locks all consumers, then all providers in order of their ids. Under these locks it judges every
 request, and writes the accepted ones. Concurrent claims on a provider therefore wait for each other, and do not
-fail because of each other.
+fail because of each other. If another transaction or program has changed a row despite the locks, the transaction
+is retried.
 
 The insertion of a row locks a consumer without one. Each consumer is locked before the transaction deletes or
 counts its allocations.
@@ -98,11 +99,7 @@ def write(transaction: WriteTransaction, locked: LockedClaims) -> None:
 
 
 def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Judge requests in order, each as if the earlier accepted ones were written.
-
-    Raises:
-        RetryTransactionError: if the id of a resource class has changed since the lookup.
-    """
+    """Judge requests in order, each as if the earlier accepted ones were written."""
     for locked_request in locked.accepted:
         try:
             locked_request.new_allocations = _make_new_allocations(
@@ -226,11 +223,7 @@ def _make_new_allocations(
 
 
 def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Write the accepted requests, and delete the inserted rows of refused requests.
-
-    Raises:
-        RetryTransactionError: if another program has changed a row without these locks.
-    """
+    """Write the accepted requests, and delete the inserted rows of refused requests."""
     claims = [
         claim for locked_request in locked.accepted for claim in locked_request.request.claims
     ]

@@ -110,11 +110,7 @@ class ConditionBook:
             locked_condition.is_begun = True
 
     def write(self) -> None:
-        """Write the begun conditions.
-
-        Raises:
-            RetryTransactionError: if another transaction has begun or deleted a condition.
-        """
+        """Write the begun conditions; retry the transaction if another one has begun or deleted a condition."""
         for locked_condition in self._conditions:
             if locked_condition.is_begun:
                 key = locked_condition.condition.key

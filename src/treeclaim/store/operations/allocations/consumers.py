@@ -83,10 +83,8 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
 class OwnerIds:
     """Ids of projects, users and consumer types by name.
 
-    A short transaction commits a new name before the claim (contract page 70, section 1.1). Names are unique: if
-    the first claim of a project inserted its name, all other claims of the project would wait until it ends.
-    The name stays if the claim is refused, which is harmless: names are never deleted, and a name without
-    allocations is not shown.
+    A short transaction commits a new name before the claim (contract page 70, section 1.1), also if the claim is
+    then refused. If the claim inserted the unique name itself, all other claims of the project would wait for it.
     """
 
     def __init__(
@@ -212,11 +210,7 @@ def update(
     *,
     holds: Container[str],
 ) -> None:
-    """Write the owners and next generations of locked consumers; holds keep their type.
-
-    Raises:
-        RetryTransactionError: if a generation has changed without the lock.
-    """
+    """Write the owners and next generations of locked consumers; holds keep their type."""
     rows: dict[tuple[int, int, int, int | None, int], list[int]] = defaultdict(list)
     for claim in claims:
         consumer = locked_consumers[claim.consumer_uuid]
@@ -246,7 +240,7 @@ def update(
 
 
 def raise_generation(transaction: WriteTransaction, consumer: Consumer, steps: int) -> None:
-    """Raise the generation of a locked consumer; raise `RetryTransactionError` if it has changed."""
+    """Raise the generation of a locked consumer."""
     transaction.change(
         _RAISE_GENERATION,
         rows=1,
@@ -266,15 +260,12 @@ def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
 def insert_incomplete(
     transaction: WriteTransaction, uuids: Sequence[str], project_id: str, user_id: str
 ) -> None:
-    """Insert rows for consumers with allocations, with generation 0 and these owners.
-
-    Raises:
-        RetryTransactionError: if the allocations of a consumer were removed before the insertion.
-    """
+    """Insert rows for consumers with allocations, with generation 0 and these owners."""
     claims = [ConsumerClaim(uuid, {}, project_id, user_id) for uuid in uuids]
     insert(transaction, claims, OwnerIds(transaction), generation=0)
     existing_count = sum(
         transaction.scalar(_COUNT_WITH_ALLOCATIONS, uuids=chunk) for chunk in chunks(uuids)
     )
     if existing_count != len(uuids):
+        # Another transaction has removed allocations before the insertion.
         raise RetryTransactionError

@@ -197,11 +197,7 @@ def write(
     claimants: Collection[str],
     new_terms: Mapping[str, HoldTerms],
 ) -> None:
-    """Write the changed holds and draws of accepted claims; the claims themselves write their consumers.
-
-    Raises:
-        RetryTransactionError: if another program has changed rows without these locks.
-    """
+    """Write the changed holds and draws of accepted claims; the claims themselves write their consumers."""
     book = locked.book
     ended = book.original_holds.keys() - book.holds.keys()
     unclaimed = (book.steps.keys() | ended).difference(claimants)

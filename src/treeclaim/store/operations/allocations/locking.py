@@ -122,7 +122,6 @@ def lock_claims(
 
     Raises:
         PrerequisiteError: if a project, user or consumer type must be created first, or an expired hold removed.
-        RetryTransactionError: if a consumer was created since the lookup.
         SeparateTransactionsError: if one request writes a hold that another one draws from.
     """
     claims = [claim for request in requests for claim in request.claims]
@@ -168,6 +167,7 @@ def _lock_known_consumers(
     locked_consumers = consumers.lock(transaction, [claim.consumer_uuid for claim in claims])
     lookup = look_up_names(transaction, claims)
     if lookup.consumers - locked_consumers.keys():
+        # Another transaction has created a consumer since the locking.
         raise RetryTransactionError
     return locked_consumers, lookup
 

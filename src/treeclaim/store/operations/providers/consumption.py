@@ -84,9 +84,6 @@ def lock_with_consumed(
     """Lock providers, and the providers that they consume before and after a write; return the existing ones.
 
     One call of `lock` locks them all: a second call could lock rows out of order.
-
-    Raises:
-        RetryTransactionError: if another write has changed the consumption meanwhile.
     """
     if all(inventory.consumes is None for inventory in new_inventories):
         return {row.uuid: row for row in lock(transaction, uuids, ())}
@@ -98,6 +95,7 @@ def lock_with_consumed(
     rows = {row.uuid: row for row in lock(transaction, {*uuids, *after}, before)}
     locked = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
     if not list_consumed_providers(locked, locked) <= before:
+        # Another transaction has added consumption before the lock.
         raise RetryTransactionError
     return rows
 

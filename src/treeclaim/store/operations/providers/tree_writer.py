@@ -68,11 +68,7 @@ class TreeWriter:
         self._hierarchy = Hierarchy(self._parents_before, self._new_parents)
 
     def judge(self, problems: list[EntryFault]) -> None:
-        """Lock the trees that gain or lose providers; add a problem for each invalid parent.
-
-        Raises:
-            RetryTransactionError: if a tree has changed before it was locked.
-        """
+        """Lock the trees that gain or lose providers; add a problem for each invalid parent."""
         if not self._new_parents:
             return
         existing_uuids = self._lock_trees()
@@ -133,6 +129,7 @@ class TreeWriter:
         if {row.uuid: row.root for row in reread} != {
             uuid: root_of_parent[uuid] for uuid in outside
         }:
+            # Another transaction has moved or deleted a parent before the lock.
             raise RetryTransactionError
         return targets | root_of_parent.keys()
 
