@@ -150,8 +150,8 @@ def find_sound_targets(
 ) -> list[Target[Row]]:
     """Return the entries without faults, with their providers.
 
-    An entry is matched to its provider by the state before the call: the UUIDs of the holders of names, and the rows of
-    providers by UUID. Names must be unique in the state after the call. `problems` receives the faults.
+    An entry is matched to its provider by the state before the call: `holders` has the provider of each name, and `rows`
+    the providers by UUID. Names must be unique in the state after the call. `problems` receives the faults.
     """
     candidate_targets: list[Target[Row]] = []
     first: dict[str, int] = {}

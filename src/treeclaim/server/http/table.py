@@ -2,9 +2,9 @@
 """The connections of a process: their phases and deadlines, and the bounds of their number and bytes.
 
 A request that exceeds `SMALL_BYTES` reserves room for its greatest possible length until its answer is complete. The
-table counts reservations and unread answers. Above the bound, connections that have had an incomplete request or an
-unread answer for longest are evicted, as long as all of them hold more than half of the bound. Running requests are
-never evicted; other connections wait.
+table counts reservations and unread answers. Above the bound, it evicts connections with an incomplete request or an
+unread answer, the oldest first, as long as they hold more than half of the bound together. Running requests are never
+evicted; other connections wait.
 """
 
 import logging
