@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each layer's list has every part of a provider that the model declares."""
+"""The lists of all layers contain every part of a provider that the model declares."""
 
 from dataclasses import fields
 

@@ -66,7 +66,7 @@ def test_parameter_is_accepted_from_its_version_on(service, parameter):
     is_extended = parameter.since is Feature.EXTENSION
     first = header(39, 0) if is_extended else header(parameter.since)
     if parameter.name not in ("resources", "limit", "required", "member_of"):
-        # Before, the groups of this question are unknown themselves.
+        # In earlier versions, the groups of this query are unknown.
         assert service.get(url_of(parameter), headers=first).status_code == 200
     before = header(parameter.since - 1)
     refused = service.get(f"/allocation_candidates?{parameter.name}=1", headers=before)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A deadline is looked at in every loop over input, however many items there are."""
+"""A deadline ends any loop over input."""
 
 import itertools
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are answered before their body was read, with bodies that come late and in pieces.
+"""Requests that are answered before their bodies, which arrive late and in pieces.
 
-Contract page 00, section 4: the connection stays usable unless the answer closes it.
+Contract page 00, section 4: the connection remains usable unless the answer closes it.
 """
 
 import re
@@ -25,7 +25,7 @@ _JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True)
 class Case:
-    """A request with its allowed statuses; any status if there are none."""
+    """A request with the expected status; None for any."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ def _filled(path):
 
 
 def _operations():
-    """Every operation, with a body that it needs or not."""
+    """Yield a short and a long body for each operation, even if it needs none."""
     extension = {"OpenStack-API-Version": "treeclaim 1.0"}
     for operation in OPERATIONS:
         version = extension if operation.needs_opt_in else {}
@@ -73,22 +73,20 @@ class KeptConnection(HTTPConnection):
     """A connection that may be closed only if the previous answer announced it; the next request opens another one.
 
     Attributes:
-        opened: How often it was opened.
+        opened: Number of connections so far.
     """
 
     def __init__(self, address, prefix=""):
-        """Connect with the first request."""
         super().__init__(address[0], address[1], timeout=60)
         self.opened = 0
         self._prefix = prefix
 
     def connect(self):
-        """Connect, and count it."""
         super().connect()
         self.opened += 1
 
     def ask(self, case):
-        """Send a request, its body late and in pieces; return the answer and its body."""
+        """Send a request with a late body in pieces; return the answer."""
         headers = case.headers | {"Content-Length": len(case.body)}
         self.request(case.method, self._prefix + case.path, headers=headers)
         time.sleep(LATE)
@@ -102,13 +100,7 @@ class KeptConnection(HTTPConnection):
 
 
 def judge(address, prefix="", *, keeps):
-    """Send all; each is answered as it should.
-
-    Args:
-        address: Address of the server.
-        prefix: Prefix of its paths.
-        keeps: Whether the server keeps connections at all.
-    """
+    """Send all cases to a server, and check the answers; `keeps` says whether the server has persistent connections."""
     with closing(KeptConnection(address, prefix)) as connection:
         for case in CASES:
             answer = connection.ask(case)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of `treeclaim serve` in this process, before any application, and raw clients."""
+"""The server of `treeclaim serve` with any application in this process, and raw clients."""
 
 import asyncio
 import http.client
@@ -22,7 +22,7 @@ LIMITS = {
     "body_bytes": 1024 * 1024,
     "watchers": 1000,
 }
-"""A limit that no test reaches unless it sets a shorter one."""
+"""Limits that no test reaches unless it sets smaller ones."""
 
 CLIENT_SECONDS = 60
 HELLO = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -35,12 +35,7 @@ def hello(environment, start_response):
 
 
 class Running:
-    """A server that runs in a thread.
-
-    Attributes:
-        address: Where it listens.
-        front: The server itself.
-    """
+    """A server that runs in a thread, and its listener `front`."""
 
     def __init__(self, application, threads, limits, backlog, tls=None, port=0):
         self._listener = socket.create_server(("127.0.0.1", port), backlog=backlog)
@@ -68,7 +63,7 @@ class Running:
         self.front.loop.call_soon_threadsafe(self._stop.set)
 
     def stop(self):
-        """Stop it, and wait until it has."""
+        """Stop the server, and wait for its end."""
         if self._thread.is_alive():
             self.begin_stop()
         self._thread.join()
@@ -78,7 +73,7 @@ class Running:
         return connect(self.address, received)
 
     def ask(self, data=HELLO):
-        """The answer to one request on a new connection."""
+        """Return the answer to one request on a new connection."""
         with self.connect() as client:
             client.sendall(data)
             return receive(client)
@@ -86,7 +81,7 @@ class Running:
 
 @contextmanager
 def running(application=hello, threads=2, backlog=2048, tls=None, port=0, **limits):
-    """A server for a block, at a free port if none is given; limits are those of `ConnectionLimits`."""
+    """Run a server for a block, by default at a free port; limits are those of `ConnectionLimits`."""
     server = Running(application, threads, limits, backlog, tls, port)
     try:
         yield server
@@ -105,7 +100,7 @@ def connect(address, received=None, seconds=CLIENT_SECONDS):
 
 
 def request_of(method, path, headers=None, body=None, version="1.1"):
-    """The bytes of a request; a body brings its length."""
+    """Return the bytes of a request; a body adds its Content-Length."""
     fields = {"Host": "localhost"} | (headers or {})
     if body is not None:
         fields["Content-Length"] = len(body)
@@ -117,9 +112,9 @@ class Answer(NamedTuple):
     """An answer.
 
     Attributes:
-        status, headers, body: As sent; the body as far as it came.
-        is_complete: Whether the whole body came.
-        says_close: Whether it announces that the connection is closed.
+        body: The received part of the body.
+        is_complete: Whether the whole body was received.
+        says_close: Whether the answer announces that the connection is closed.
     """
 
     status: int
@@ -130,7 +125,7 @@ class Answer(NamedTuple):
 
 
 def receive(client, method="GET"):
-    """Read one answer, after which nothing else has come; None if the connection ended before it began."""
+    """Read the only answer of a connection; return None if the connection ends before it."""
     response = http.client.HTTPResponse(client, method=method)
     try:
         response.begin()
@@ -158,7 +153,7 @@ def is_closed(client, seconds=CLIENT_SECONDS):
 
 
 def everything(client):
-    """All that comes until the server closes."""
+    """Return all bytes until the server closes the connection."""
     data = b""
     while piece := client.recv(1 << 16):
         data += piece

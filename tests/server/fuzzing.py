@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that are nearly requests: made from a seed, so that each can be made again."""
+"""Mutated requests, reproducible from a seed."""
 
 import contextlib
 import random
@@ -27,7 +27,7 @@ _PARTS = (
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x02\x00",
 )  # fmt: skip
 _ANSWER_SECONDS = 0.2
-"""How long an answer is waited for: many of these are never finished, and so never answered."""
+"""Timeout of an answer: many mutated requests are incomplete, and never answered."""
 
 
 def hostile(seed):
@@ -50,7 +50,7 @@ def hostile(seed):
 
 
 def send(address, data, seed):
-    """Send bytes in up to three pieces; return what comes back, in a short while."""
+    """Send bytes in up to three pieces; return the answer within `_ANSWER_SECONDS`."""
     chance = random.Random(seed)
     cuts = sorted(chance.randrange(len(data) + 1) for _ in range(2))
     received = b""
@@ -66,14 +66,13 @@ def send(address, data, seed):
 
 
 def attack(address, seeds, *, always_http=True, at_once=8):
-    """Send the bytes of many seeds; nothing that is answered is a failure of the service.
+    """Send the bytes of many seeds; check that no answer is an internal error.
 
     Args:
         address: Address of the server.
         seeds: Seeds of the bytes to send.
-        always_http: Whether everything that is answered is HTTP of version 1. Some servers answer a
-            line without a version as HTTP/0.9 did, which had no head.
-        at_once: How many clients send at the same time; nearly always they wait.
+        always_http: Whether all answers have a head; some servers answer a line without a version by HTTP/0.9.
+        at_once: Number of concurrent clients, which mostly wait.
     """
 
     def attack_once(seed):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes that connections hold are counted, for any input in any pieces."""
+"""The bytes that connections hold are counted for any input at any split."""
 
 import builtins
 import contextlib
@@ -34,7 +34,7 @@ BODY_BYTES = 300_000
 MOST_OF_A_READER = (
     HEAD_BYTES + HEADER_COST * MOST_HEADERS + REQUEST_COST + BODY_BYTES + SCANNED_BYTES
 )
-"""The documented bounds of a head and a body, and what comes behind them in one turn."""
+"""The documented bounds of a head, a body, and the bytes after them in one turn."""
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -69,7 +69,7 @@ others = st.integers(0, len(OTHERS) - 1).map(OTHERS.__getitem__)
 
 
 class SentRequest(bytes):
-    """Bytes of a client, shortened where they are shown."""
+    """Bytes of a client, with a short representation."""
 
     def __repr__(self):
         return f"{self[:60]!r} and so on, {len(self)} bytes, sum {hash(bytes(self))}"
@@ -101,7 +101,7 @@ def reachable(roots):
 
 
 def pieces_of(data, cut):
-    """Data as it comes in turns: in small pieces for a while, in the largest before and after that."""
+    """Yield data in small pieces for some turns, and in the largest pieces before and after them."""
     where, lengths = cut
     begin, small = 0, [*lengths] * 30
     while begin < len(data):
@@ -112,7 +112,7 @@ def pieces_of(data, cut):
 
 
 BEHIND_A_LONG_HEAD = SentRequest(HELLO + HEAD + b"X: " + b"x" * 7_000 + b"\r\n\r\n" + HELLO * 400)
-"""The first eight KiB end behind the long head; as much again has come when that is taken out."""
+"""The first eight KiB end after the long head; as many bytes have arrived again when the head is removed."""
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def sent(stack, server, data, received=None):
 
 
 def attacks():
-    """Inputs by which a client without a token can occupy memory, as bytes."""
+    """Return inputs by which a client without a token can occupy memory, and the number of its connections."""
     body = b"x" * (16 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n"
     return {
@@ -226,9 +226,9 @@ def test_connections_together_stay_within_the_memory_budget():
                     sent(clients, server, sends, 4_096)
                 quiet(lambda measure=measure: measure()[0] // SMALL_BYTES)
                 (grown, _), total = measure(), budget.total
-                # Two answers at most are made beyond the limit: one for each thread.
+                # Each of the two threads may produce one answer beyond the limit.
                 assert total <= limit + 16 * MEGABYTE, (kind, total)
-                # Python objects of a connection that holds nothing, on both sides, and of their answers.
+                # Python objects of idle connections on both sides, and of their answers.
                 objects = number * 20_000 + 8 * MEGABYTE
                 most = (total + number * SMALL_BYTES) * 9 / 8 + objects
                 assert grown <= most, (kind, grown, total)
@@ -268,7 +268,7 @@ def whole(stack, server, data):
 
 
 def quiet(size):
-    """Wait until nothing has come for a while, as a size shows."""
+    """Wait until a size has not changed for a while."""
     last = []
 
     def is_quiet():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event loop and its threads survive what comes while a server ends."""
+"""The event loop and its threads survive late events while a server stops."""
 
 import socket
 import struct
@@ -27,7 +27,7 @@ loop.close()
 
 
 def test_signal_during_loop_close_is_not_an_error():
-    """A signal to a group of processes arrives twice: from the first process, and directly."""
+    """A process group gets a signal twice: from the master, and directly."""
     result = subprocess.run(
         [sys.executable, "-c", A_SIGNAL_WHILE_CLOSING], capture_output=True, timeout=60, check=True
     )
@@ -35,7 +35,7 @@ def test_signal_during_loop_close_is_not_an_error():
 
 
 def test_thread_survives_a_response_after_the_server_has_ended(monkeypatch):
-    """The answer of the abandoned job is dropped, and the next job finds the thread."""
+    """The answer of the abandoned job is dropped, and the thread runs the next job."""
     monkeypatch.setattr(listener, "GRACE_SECONDS", 0.0)
     monkeypatch.setattr(listener, "ARRIVAL_SECONDS", 0.0)
     working, is_over, done = threading.Event(), threading.Event(), threading.Event()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that wait, dawdle or do not read take nothing away from the others."""
+"""Clients that are silent, slow or do not read do not affect other clients."""
 
 import contextlib
 import select
@@ -16,19 +16,18 @@ from treeclaim.server.processes.listening import allow_most_files
 
 PIECE = b"x" * (64 * 1024)
 SMALL = 4096
-"""Bytes that a client's kernel takes for it."""
+"""Bytes of the receive buffer of a client's kernel."""
 
 
 class Streams:
     """An application with a streamed answer of a GiB at /stream, and a small one elsewhere.
 
     Attributes:
-        pieces: An entry for each piece that was made.
-        begun, closed: An entry for each stream that was begun, and for each that was given up or finished.
+        pieces: An entry for each produced piece.
+        begun, closed: An entry for each begun stream, and for each aborted or finished one.
     """
 
     def __init__(self):
-        """Begin with none."""
         self.pieces, self.begun, self.closed = [], [], []
 
     def __call__(self, environment, start_response):
@@ -46,12 +45,12 @@ class Streams:
 
 
 def connections(stack, server, number, **options):
-    """Open connections for a block."""
+    """Open a number of connections until the stack is closed."""
     return [stack.enter_context(server.connect(**options)) for _ in range(number)]
 
 
 def has_idle(front, number):
-    """Return whether a front has answered on a number of connections, and waits for their next requests."""
+    """Return whether a number of connections are answered, and may send their next requests."""
     return front.table.count(Phase.IDLE) + len(front.answered) == number
 
 
@@ -87,7 +86,7 @@ def test_longest_idle_kept_connection_is_evicted_for_a_new_client():
         for number, client in enumerate(kept, 1):
             client.sendall(HELLO)
             assert receive(client).body == b"hello"
-            # The thread that answered may note that after the client has read it.
+            # The client may read the answer before the thread has noted it.
             eventually(partial(has_idle, front, number), "the answer was not noted")
         assert server.ask().body == b"hello"
         assert is_closed(kept[0])
@@ -133,13 +132,13 @@ def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropp
         running(streams, threads=2, answer_seconds=4.0) as server,
         ExitStack() as stack,
     ):
-        deaf = connections(stack, server, 40, received=SMALL)
-        for client in deaf:
+        clients = connections(stack, server, 40, received=SMALL)
+        for client in clients:
             client.sendall(b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         eventually(lambda: len(streams.begun) == 40, "all have begun")
         for _ in range(20):
             assert server.ask().body == b"small"
-        # The kernel buffers a few MiB for each client; the rest of the GiB is never made.
+        # The kernel buffers a few MiB for each client; the remainder of the GiB is never produced.
         assert len(streams.pieces) * len(PIECE) < 40 * 16 * 1024 * 1024
         eventually(lambda: len(streams.closed) == 40, "all are given up")
         assert server.front.table.total == 0
@@ -155,16 +154,15 @@ def test_slow_but_steady_reader_gets_the_whole_response():
 
     with running(large, answer_seconds=2.0) as server, server.connect(received=SMALL) as client:
         client.sendall(HELLO)
-        total = 0
+        received_bytes = 0
         pause = threading.Event()
-        while total < size:
-            # Longer in all than one deadline, as the pauses alone show.
-            if total < SMALL * 256:
+        while received_bytes < size:
+            # The pauses alone exceed one deadline.
+            if received_bytes < SMALL * 256:
                 pause.wait(0.01)
             data = client.recv(SMALL)
-            assert data, total
-            total += len(data)
-        assert total >= size
+            assert data, received_bytes
+            received_bytes += len(data)
 
 
 @pytest.mark.slow
@@ -172,11 +170,11 @@ def test_partial_bodies_share_a_budget_and_the_oldest_is_dropped():
     megabyte = 1024 * 1024
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (64 * megabyte)
     with running(body_bytes=64 * megabyte) as server, ExitStack() as stack:
-        first, *others = connections(stack, server, 6)
-        for client in (first, *others):
+        clients = connections(stack, server, 6)
+        for client in clients:
             client.sendall(head)
             client.sendall(b"x" * (60 * megabyte))
-        answer = receive(first)
+        answer = receive(clients[0])
         assert (answer.status, answer.says_close) == (408, True)
         assert server.ask().body == b"hello"
         assert server.front.table.total <= 256 * megabyte
@@ -217,7 +215,7 @@ def test_pipelined_requests_beyond_the_buffer_are_answered():
         client.setblocking(False)
         unsent, data = memoryview(HELLO * 2_000), bytearray()
         while data.count(b"hello", -10) == 0 or data.count(b"HTTP/1.1 200") < 2_000:
-            # A client that only tried again and again would keep the interpreter from the server.
+            # A client that polls would take the interpreter lock from the server.
             select.select([client], [client] if unsent else [], [])
             with contextlib.suppress(BlockingIOError):
                 unsent = unsent[client.send(unsent) :] if unsent else unsent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory of a machine's workers is held once."""
+"""Workers share the memory of the inventory."""
 
 from dataclasses import replace
 
@@ -16,8 +16,7 @@ from tests.service import HEADERS
 PROVIDERS, COPIES = 1_000, 50
 SEARCHES = 100
 OWN_BYTES = 45_000_000
-"""A worker's own memory beyond a fifth of the first: its caches and connections, and the shared
-pages that it has written to (the counts of references)."""
+"""A worker's memory that is not shared: caches, connections, and shared pages with changed reference counts."""
 
 pytestmark = pytest.mark.slow
 
@@ -30,14 +29,14 @@ def database(tmp_path_factory):
 
 
 def memory_with(database, folder, workers):
-    """Bytes of all processes of a service after some requests; shared ones count once (PSS)."""
+    """Return the memory of all processes of a service after some requests, with shared pages counted once (PSS)."""
     environment = service_environment(folder, database)
     with serving(environment, folder, f"--workers={workers}") as service:
         eventually(
             lambda: service.log.read_text().count("runs as process") == workers, "all workers run"
         )
         for number in range(SEARCHES):
-            # A connection each, so that all workers have their share.
+            # A new connection for each request reaches all workers.
             answer = httpx.get(
                 f"{service.url}/allocation_candidates?resources=VCPU:1,MEMORY_MB:{number + 1}"
                 "&limit=100",
@@ -48,11 +47,11 @@ def memory_with(database, folder, workers):
         return memory_of(psutil.Process(service.process.pid))
 
 
-def test_four_workers_hold_the_inventory_once(database, tmp_path):
+def test_four_workers_share_one_inventory(database, tmp_path):
     folders = [tmp_path / "one", tmp_path / "four"]
     for folder in folders:
         folder.mkdir()
     memory = memory_with(database, folders[0], 1)
     four = memory_with(database, folders[1], 4)
-    # The loader, which stays where there are several workers, counts as one.
+    # The loader, which remains if there are several workers, counts as a worker.
     assert four <= 1.2 * memory + 4 * OWN_BYTES, (memory / 1e6, four / 1e6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP of the server: the environment, bodies, framing, kept connections."""
+"""HTTP of the server: the environment, bodies, framing, persistent connections."""
 
 import threading
 from contextlib import ExitStack
@@ -15,12 +15,12 @@ CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def asked(*lines, body=b""):
-    """A request of some header lines."""
+    """Return the bytes of a request with these header lines."""
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
 
 class Echo:
-    """Answers the body; keeps the environment of the last request."""
+    """An application that returns the body, and stores the environment of the last request."""
 
     environment = None
 
@@ -87,7 +87,7 @@ def test_maximum_number_of_headers_is_read_at_any_split():
             assert receive(client).status == 200
 
 
-def test_a_request_behind_chunks_is_answered():
+def test_request_after_a_chunked_body_is_answered():
     body = b"3;x=y\r\nabc\r\n0\r\nTrailer: x\r\n\r\n"
     with running(Echo()) as server, server.connect() as client:
         client.sendall((CHUNKED + body) * 20)
@@ -97,8 +97,8 @@ def test_a_request_behind_chunks_is_answered():
         assert data.count(b"HTTP/1.1 200") == 20
 
 
-def test_an_upgrade_that_is_offered_is_ignored():
-    """Offers of h2c are ignored; Java's client sends one with each first request."""
+def test_offered_upgrade_is_ignored():
+    """Java's client offers h2c with each first request."""
     offer = (
         b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n\r\n"
     )
@@ -121,7 +121,7 @@ def test_chunked_http_1_0_request_closes_the_connection(behind):
         client.sendall(asks + b"3\r\nabc\r\n0\r\n\r\n" + behind)
         answer = receive(client)
         assert (answer.status, answer.says_close) == (200, True)
-        # The remaining bytes are no request.
+        # The remaining bytes are not parsed as a request.
         assert client.recv(1) == b""
 
 
@@ -234,7 +234,7 @@ def test_kept_connection_closes_after_its_advertised_timeout():
 
 
 def answering(status, headers, body):
-    """An application with one answer."""
+    """Return an application with one answer."""
 
     def answer(_environment, start_response):
         start_response(status, headers)
@@ -247,7 +247,7 @@ def test_responses_without_a_body_send_none():
     for status, method in (("204 No Content", "GET"), ("304 Not Modified", "GET")):
         with running(answering(status, [], [b"body"])) as server, server.connect() as client:
             for _ in range(2):
-                # One after the other: bytes of a body would be read as the next answer.
+                # The client would read bytes of a body as the next answer.
                 client.sendall(HELLO)
                 assert receive(client, method).body == b""
     with running(hello) as server, server.connect() as client:
@@ -330,7 +330,7 @@ def test_stopping_server_finishes_requests_with_connection_close():
 
 
 def test_stopping_server_answers_clients_in_the_accept_queue():
-    """The kernel has accepted these connections; more than the server accepts at once."""
+    """The kernel has accepted more connections than the server accepts in a turn."""
     holds, release = threading.Event(), threading.Event()
 
     def hold():
@@ -361,7 +361,7 @@ def test_response_pieces_are_joined_into_one_body(received):
         return pieces
 
     with running(application) as server, server.connect(received) as client:
-        # One after the other on a connection: the second answer begins where the first ends.
+        # The second answer begins where the first ends.
         for _ in range(2):
             client.sendall(HELLO)
             answer = receive(client)

@@ -28,8 +28,8 @@ def contexts(openssl, tmp_path_factory):
 
 
 @contextmanager
-def speaking(server, contexts):
-    """A connection that speaks TLS."""
+def connected_by_tls(server, contexts):
+    """Open a TLS connection for a block."""
     with contexts[1].wrap_socket(server.connect(), server_hostname="localhost") as client:
         yield client
 
@@ -42,7 +42,7 @@ def test_responses_of_any_size_arrive_over_tls(contexts):
         whole = [b"x" * size]
         return iter(whole * 3) if environment["PATH_INFO"] == "/stream" else whole
 
-    with running(sized, tls=contexts[0]) as server, speaking(server, contexts) as client:
+    with running(sized, tls=contexts[0]) as server, connected_by_tls(server, contexts) as client:
         for size in (0, 1, 10_000, 3_000_000):
             for path, times in (("/", 1), ("/stream", 3)):
                 client.sendall(f"GET {path}?{size} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -50,10 +50,10 @@ def test_responses_of_any_size_arrive_over_tls(contexts):
                 assert (len(answer.body), answer.says_close) == (size * times, False)
 
 
-def test_a_body_beyond_the_limit_is_answered(contexts):
+def test_oversized_body_is_answered_over_tls(contexts):
     with (
         running(tls=contexts[0], body_bytes=1000) as server,
-        speaking(server, contexts) as client,
+        connected_by_tls(server, contexts) as client,
     ):
         client.sendall(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n")
         client.sendall(b"x" * 100_000)
@@ -61,13 +61,13 @@ def test_a_body_beyond_the_limit_is_answered(contexts):
 
 
 @pytest.mark.slow
-def test_clients_without_handshake_block_nobody_and_are_closed(contexts):
+def test_clients_without_handshake_do_not_block_others_and_are_closed(contexts):
     with (
         running(tls=contexts[0], connections=50, header_seconds=3.0) as server,
         ExitStack() as stack,
     ):
         silent = [stack.enter_context(server.connect()) for _ in range(200)]
-        with speaking(server, contexts) as client:
+        with connected_by_tls(server, contexts) as client:
             client.sendall(HELLO)
             assert receive(client).body == b"hello"
         assert all(is_closed(connection) for connection in silent)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event loop attends to each woken watcher, and to other connections in between."""
+"""Each woken watcher sends events, and other connections get turns of the event loop in between."""
 
 import asyncio
+from itertools import pairwise
 from time import thread_time
 from typing import Any
 
@@ -15,12 +16,11 @@ class Member:
     """A connection that watches.
 
     Attributes:
-        times: How often it was attended to.
-        is_dropped: Whether it was closed.
+        times: Number of calls of `send_events`.
+        is_dropped: Whether the connection was closed.
     """
 
     def __init__(self, act=None):
-        """Watch; do something each time."""
         self.times = 0
         self.is_dropped = False
         self._act = act
@@ -35,7 +35,7 @@ class Member:
 
 
 async def settled(members, times):
-    """Give the loop turns until each has been attended to so often."""
+    """Yield to the loop until each member has been called so often."""
     for _ in range(10 * MANY):
         if all(member.times >= times for member in members):
             return
@@ -43,7 +43,6 @@ async def settled(members, times):
 
 
 def wake_all(watchers, members):
-    """Wake all, as news does."""
     for member in members:
         watchers.wake(member)
 
@@ -80,9 +79,9 @@ def test_failing_watcher_is_dropped_and_others_continue():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
         members = [Member() for _ in range(120)]
         broken = Member(fail)
-        everybody = [*members[:60], broken, *members[60:]]
+        all_members = [*members[:60], broken, *members[60:]]
         for times in (1, 2):
-            wake_all(watchers, everybody)
+            wake_all(watchers, all_members)
             await settled(members, times)
             assert {member.times for member in members} == {times}
         assert broken.is_dropped
@@ -91,7 +90,6 @@ def test_failing_watcher_is_dropped_and_others_continue():
 
 
 def work_for_a_millisecond(_member):
-    """Take processor time."""
     end = thread_time() + 0.001
     while thread_time() < end:
         pass
@@ -102,13 +100,13 @@ def test_loop_turn_is_bounded_with_many_watchers():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
         members = [Member(work_for_a_millisecond) for _ in range(100)]
         wake_all(watchers, members)
-        done = []
-        while not done or done[-1] < len(members):
+        totals = [0]
+        while totals[-1] < len(members):
             await asyncio.sleep(0)
-            done.append(sum(member.times for member in members))
-        in_a_turn = [after - before for before, after in zip([0, *done], done, strict=False)]
-        # A millisecond each, and five for all.
-        assert max(in_a_turn) <= 6
+            totals.append(sum(member.times for member in members))
+        calls_in_turns = [after - before for before, after in pairwise(totals)]
+        # Each call takes a millisecond, and a turn may take five.
+        assert max(calls_in_turns) <= 6
 
     in_a_loop(scene)
 
@@ -117,12 +115,12 @@ def test_constantly_woken_watcher_does_not_starve_others():
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
         restless: Any = Member(watchers.wake)
-        others = [Member() for _ in range(100)]
+        members = [Member() for _ in range(100)]
         watchers.wake(restless)
-        wake_all(watchers, others)
-        await settled(others, 1)
-        assert {member.times for member in others} == {1}
-        # The loop has other things to do all along, and gets them done.
+        wake_all(watchers, members)
+        await settled(members, 1)
+        assert {member.times for member in members} == {1}
+        # The loop still runs other tasks.
         await asyncio.sleep(0)
 
     in_a_loop(scene)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server with the service behind it: connections are kept, and bytes of any kind are answered."""
+"""The server with the service: connections persist, and arbitrary bytes are answered."""
 
 import json
 import uuid
@@ -46,14 +46,11 @@ def test_oversized_body_closes_the_connection_with_a_header(server, status):
 
 
 @pytest.mark.slow
-def test_bytes_of_any_kind_are_answered_or_refused(server, caplog):
+def test_arbitrary_bytes_are_answered_or_refused(server, caplog):
     attack(server.address, range(SEEDS), at_once=40)
     assert "Traceback" not in caplog.text
     assert server.ask().status == 200
 
-
-LONG = 200_000
-"""Bytes that a request brings."""
 
 REQUESTS = 40
 
@@ -61,9 +58,9 @@ REQUESTS = 40
 @pytest.mark.slow
 @pytest.mark.parametrize("amount", [1, 9])
 def test_claim_memory_is_released_with_its_response(server, amount):
-    """Whether it is refused, because the host has 8, or because its consumer is not new any more.
+    """All requests are refused: the host has 8 units, and the consumer is no longer new.
 
-    Not when the collector comes: a worker collects rarely, and bodies may have 16 MB.
+    The memory must not wait for a garbage collection, which is rare, since bodies may have 16 MB.
     """
     host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
 
@@ -98,6 +95,6 @@ def test_claim_memory_is_released_with_its_response(server, amount):
             with traced_memory() as measure:
                 for _ in range(REQUESTS // 2):
                     assert connection.ask(request).status == 409
-                # Each thread may have its last one, which takes more than its body once it is parsed.
+                # Each thread may hold its last request, which is larger than its body once it is parsed.
                 most = REQUESTS // 2 * len(request.body)
-                eventually(lambda: measure()[0] < most, "what they brought is free", 60)  # noqa: B023
+                eventually(lambda: measure()[0] < most, "the requests are free", 60)  # noqa: B023

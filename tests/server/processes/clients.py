@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a service that changes of its processes must not disturb."""
+"""Clients that replacements of a service's processes must not disturb."""
 
 import socket
 import threading

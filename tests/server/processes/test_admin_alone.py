@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim admin` by itself is renewed by SIGHUP, with all that it has."""
+"""SIGHUP renews all parts of `treeclaim admin`."""
 
 import signal
 import threading
@@ -52,7 +52,7 @@ def alone(tmp_path):
     server.stop()
 
 
-def test_a_reload_renews_log_database_and_metrics_in_the_same_process(alone):
+def test_reload_renews_log_database_and_metrics_in_the_same_process(alone):
     alone.await_status("/ready", 503)
     assert "treeclaim_fits" not in alone.ask("/metrics")[1]
     schema_on(f"sqlite:///{alone.folder}/second.db")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admin listener is a process of its own, and reports on the others."""
+"""The admin listener is a separate process that reports on the other processes."""
 
 import copy
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker shows whether it lives, and whether it answers reads; these are two things."""
+"""A worker reports its life and its ability to read separately."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ def test_worker_lives_and_can_read_with_an_inventory_and_a_thread(read, busy_thr
     assert census_of(read, busy_threads) == Census(OWN, [], reading)
 
 
-def test_process_that_ended_is_forgotten():
+def test_ended_process_is_removed_from_the_census():
     table = LivenessTable(3)
     table.stamp_alive(2)
     assert table.take_census(1) == Census(OWN, [], [])

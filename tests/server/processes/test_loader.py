@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing of a loader crosses a fork that belongs to one process: no thread, no lock that is held, no connection."""
+"""A forked process inherits no thread, acquired lock or connection of the loader."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""logrotate renames the file of the log, and from then on each process writes to the new one."""
+"""After logrotate has renamed the log file, each process writes to the new file."""
 
 import gzip
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of the processes of the service: connection, listeners, ages and pauses."""
+"""Parts of the processes of the service: the connection, listeners, replacement and retries."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def test_listening_sockets_are_handed_over_and_no_child_inherits_them(controls):
 
 
 @pytest.mark.parametrize("data", [b"not JSON", b"[]", b'{"why": "no kind"}'])
-def test_what_is_no_message_is_refused(data):
+def test_invalid_message_is_refused(data):
     ours, theirs = make_controls()
     with theirs:
         theirs.send(data)
@@ -74,7 +74,7 @@ def test_what_is_no_message_is_refused(data):
     ours.close()
 
 
-def test_nobody_waits_for_an_end_that_is_closed(controls):
+def test_closed_end_blocks_neither_sending_nor_receiving(controls):
     ours, theirs = controls
     theirs.close()
     ours.send("serve", problems=[])
@@ -108,7 +108,7 @@ def test_unix_socket_has_its_mode(tmp_path):
             client.connect(str(path))
 
 
-def test_address_that_is_taken_is_named():
+def test_error_names_the_occupied_address():
     with listen_at("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(ListenError, match=rf"127\.0\.0\.1:{port}: Address already in use"):
@@ -136,7 +136,7 @@ def process_of(age, pid=None):
     return ServiceProcess(pid or os.getpid(), 1, place, started_at, 0.0, is_ready=True)
 
 
-def test_only_processes_that_are_not_young_are_too_old_or_too_large():
+def test_young_process_is_neither_too_old_nor_too_large():
     young, older = process_of(YOUNG_SECONDS - 5), process_of(YOUNG_SECONDS + 5)
     assert young.find_excess(lifetime=1, memory=1) is None
     assert older.find_excess(lifetime=None, memory=None) is None
@@ -149,7 +149,7 @@ def test_only_processes_that_are_not_young_are_too_old_or_too_large():
     assert older.find_excess(lifetime=1, memory=1) is None
 
 
-def test_process_that_has_ended_has_no_memory_and_takes_no_signal():
+def test_ended_process_has_no_memory_and_ignores_signals():
     pid = os.fork()
     if not pid:
         os._exit(0)
@@ -159,7 +159,7 @@ def test_process_that_has_ended_has_no_memory_and_takes_no_signal():
     assert ended.memory() == 0
 
 
-def test_ends_are_described_by_status_or_signal():
+def test_end_is_described_by_status_or_signal():
     assert describe_end(3) == "status 3"
     assert describe_end(-9) == "signal SIGKILL"
 
@@ -176,7 +176,7 @@ def test_process_with_threads_cannot_fork():
         thread.join()
 
 
-def test_memory_of_a_child_is_not_that_of_its_parent():
+def test_memory_of_a_child_differs_from_that_of_its_parent():
     pid = children.fork_with_shared_memory()
     if not pid:
         signal.pause()
@@ -189,7 +189,7 @@ def test_memory_of_a_child_is_not_that_of_its_parent():
         os.waitpid(pid, 0)
 
 
-def test_processes_that_have_not_shown_life_for_long_are_silent(monkeypatch):
+def test_process_without_recent_stamps_is_silent(monkeypatch):
     table = LivenessTable(3)
     table.stamp_alive(1)
     table.stamp_read(1)
@@ -202,7 +202,7 @@ def test_processes_that_have_not_shown_life_for_long_are_silent(monkeypatch):
     assert table.take_census(2) == Census([], [], [])
 
 
-def test_census_says_whether_a_reload_was_refused():
+def test_census_contains_a_refused_reload():
     table = LivenessTable(1)
     assert not table.take_census(0).is_reload_refused
     table.is_reload_refused = True
@@ -217,7 +217,7 @@ def test_census_says_whether_a_reload_was_refused():
         ({"unix_socket": "/run/placement"}, "http+unix:/run/placement"),
     ],
 )
-def test_settings_reach_a_loader_of_another_release_and_say_where_it_serves(settings, where):
+def test_settings_reach_a_loader_of_another_release(settings, where):
     text = ServerSettings(**settings).to_json()
     of_another = json.dumps(json.loads(text) | {"an_option_of_the_next_release": 1})
     assert ServerSettings.from_json(of_another) == ServerSettings(**settings)

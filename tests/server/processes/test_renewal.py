@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGHUP renews the configuration in each process of a service."""
+"""SIGHUP renews the configuration of each process of a service."""
 
 import signal
 import sqlite3
