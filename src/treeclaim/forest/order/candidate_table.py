@@ -26,7 +26,7 @@ from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees
 from treeclaim.model.request import NO_GROUP
 
 CandidateRows = npt.NDArray[Any]
-"""Rows of providers, int64, shape (candidates, slots); with divided amounts `SplitCandidate` objects, shape (candidates,)."""
+"""Rows of providers, int64, shape (candidates, slots). With divided amounts: `SplitCandidate`, shape (candidates,)."""
 
 
 class Share(NamedTuple):
@@ -157,7 +157,7 @@ class SlotOptions:
         return [slot for slot, suffix in enumerate(self.suffixes) if suffix in suffix_set]
 
     def find_extremes(self, slot: int, values: Floats, *, is_ceiling: bool) -> Floats:
-        """Return the greatest (ceiling) or least of the values of a slot's pairs under each root; 0 without any pair."""
+        """Return the greatest (ceiling) or the least value of a slot's pairs under each root; 0 without pairs."""
         relation: Relation = self.relations[slot]
         limit, nothing = (np.maximum, -np.inf) if is_ceiling else (np.minimum, np.inf)
         if relation.fits is not None:

@@ -39,7 +39,7 @@ class KeepTerm(TermScorer):
         super().__init__(options)
         self.room = room
 
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         distinct, inverse = _find_distinct(table)
         trees, counts = table.trees
@@ -161,14 +161,14 @@ class Scoring:
     def compute_units(self, rows: CandidateRows) -> Units:
         """Return the scores of candidates before they are rounded."""
         table = self._options.make_table(rows)
-        return self._sum(table.count, lambda _, term: term.exact(table))
+        return self._sum(table.count, lambda _, term: term.score(table))
 
     def estimate_partial(self, chosen: Choices, filled: Collection[int]) -> Units:
         """Return heuristic scores of partial candidates, by their filled slots."""
         table = self._options.make_partial_table(chosen, filled)
         if not table.shares:
             return np.zeros(table.count, dtype=np.int64)
-        return self._sum(table.count, lambda _, term: term.exact(table))
+        return self._sum(table.count, lambda _, term: term.score(table))
 
     @cached_property
     def by_tree(self) -> Units:

@@ -35,7 +35,7 @@ class TermScorer(ABC):
         self.options = options
 
     @abstractmethod
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
 
     def bound(self, *, is_ceiling: bool) -> Units:
@@ -61,7 +61,7 @@ class _FilledTerm(TermScorer):
 class PackTerm(_FilledTerm):
     """`pack`: the filled share of a candidate's trees, and of the providers that share with them."""
 
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         return self._mean(lambda name: self._compute_shares(table, name))
 
@@ -70,8 +70,8 @@ class PackTerm(_FilledTerm):
         return self._mean(lambda name: self._bound_share(name, is_ceiling=is_ceiling))
 
     def _mean(self, value: Callable[[str], Floats]) -> Units:
-        share = 1 / len(self._totals)
-        units: Units = np.add.reduce([to_units(value(name), share) for name in self._totals])
+        weight = 1 / len(self._totals)
+        units: Units = np.add.reduce([to_units(value(name), weight) for name in self._totals])
         return units
 
     def _sum_amounts(self, name: str) -> int:
@@ -103,7 +103,7 @@ class PackTerm(_FilledTerm):
             return np.full(self._root_count, float(is_ceiling))
         if all(relation.pairs.is_local for relation in relations.values()):
             return self._compute_tree_shares(name)
-        # The share of a tree and its sharing providers together lies between the least and the greatest single share.
+        # The total share of a tree and its sharing providers lies between the least and the greatest single share.
         totals = self._totals[name]
         units = self._sum_amounts(name) if is_ceiling else 0
         tree_share = _compute_share(totals.tree_used + units, totals.tree_capacity)
@@ -131,7 +131,7 @@ class PackProvidersTerm(_FilledTerm):
     def _weight(self) -> float:
         return 1 / sum(len(self.options.amounts[name]) for name in self._totals)
 
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         units: Units = np.zeros(table.count, dtype=np.int64)
         for name in self._totals:
@@ -181,7 +181,7 @@ class NearTerm(TermScorer):
         self._is_local = all(relation.pairs.is_local for relation in self._relations)
         self._relatives = relatives_of(options.forest)
 
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         columns = [rows for suffix, rows in table.served if suffix in self._suffixes]
         if not columns:
@@ -240,7 +240,7 @@ class PreferredTerm(TermScorer):
             has_trait = have_any_trait(options.forest, (preference.trait,))
             self._has_trait.append((preference, has_trait))
 
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         met_weight = np.zeros(table.count)
         for preference, has_trait in self._has_trait:
@@ -279,7 +279,7 @@ class AttributeTerm(TermScorer):
         name, self._suffix = arguments
         self._values = scale_attribute(options.forest, name, is_most=is_most)
 
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         for suffix, rows in table.served:
             if suffix == self._suffix:
@@ -301,7 +301,7 @@ class ShuffleTerm(TermScorer):
         self._numbers = compute_tree_numbers(options.forest, seed, options.problem.budget)
         self._rank = rank_trees(options.forest)
 
-    def exact(self, table: CandidateTable) -> Units:
+    def score(self, table: CandidateTable) -> Units:
         """Return the number of each candidate's tree; of several trees, the root with the smallest UUID decides."""
         if self.options.is_local:
             return to_units(self._numbers[table.single_trees])

@@ -102,7 +102,7 @@ class Query:
         )
         self._is_known = np.zeros(roots, dtype=np.bool_)
         self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
-        """The providers of the first candidate of each tree; `NO_ROW` without a candidate, or if it may have changed."""
+        """The providers of the first candidate of each tree; `NO_ROW` if there is none, or if it may have changed."""
         self._is_approximate = np.zeros(roots, dtype=np.bool_)
         self.nbytes += self._chosen.nbytes + roots * _BYTES_PER_TREE
         self._is_single = self._choose_single()

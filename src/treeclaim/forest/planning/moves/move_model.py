@@ -77,8 +77,8 @@ class MoveModel:
     Attributes:
         is_complete: Whether the program has every place of every movable consumer, so that its bounds hold for
             every plan.
-        offset: Makes the objective, except for the goal `keep`, the number of moves plus `most_moves` + 1 for each
-            consumer by which the goal is missed.
+        offset: The constant part of the objective, which is the number of moves plus `most_moves` + 1 for each
+            consumer by which the goal is missed; not for the goal `keep`.
     """
 
     def __init__(
@@ -248,8 +248,7 @@ class MoveModel:
         for column, (_, (mover, *_)) in self._groups.items():
             if mover.consumer.uuid in situation.misplaced:
                 self._program.costs[column] = 1 - penalty
-        misplaced_count = sum(m.consumer.uuid in situation.misplaced for m in situation.movable)
-        self.offset = penalty * misplaced_count
+        self.offset = penalty * len(situation.leaving)
         holds: defaultdict[str, Counter[int]] = defaultdict(Counter)
         for column, (_, place) in self._arrivals.items():
             for hold, row in place.returned:
