@@ -227,12 +227,7 @@ class ResponseBody:
 
 
 class CandidateBody(NamedTuple):
-    """A candidate as clients see it.
-
-    Attributes:
-        allocations: Amounts by provider UUID and resource class.
-        mappings: Provider UUIDs by suffix.
-    """
+    """A candidate as clients see it: amounts by provider UUID and class, and provider UUIDs by suffix."""
 
     allocations: dict[str, dict[str, int]]
     mappings: dict[str, list[str]]

@@ -115,12 +115,7 @@ class Domain:
         return number_at if (number_at[self.positions] == numbers).all() else None
 
     def find_options(self, anchors: Integers, positions: Integers) -> Integers:
-        """Return the options of providers, -1 for providers that are none.
-
-        Args:
-            anchors: Index of the anchor of each row, int64, shape (n,).
-            positions: Rows of providers, int64, shape (n, k).
-        """
+        """Return the options of providers, shape (n, k), given n anchors; -1 for providers that are none."""
         # A table of all rows pays off only with as many look-ups.
         if positions.size > len(self.order.tree) and self._by_position is not None:
             return self._by_position.take(positions)
@@ -169,14 +164,10 @@ def build_domain(
     joint_classes: Collection[str],
     uses: Mapping[str, int] | None = None,
 ) -> Domain:
-    """Return the domain of a slot under some anchors.
+    """Return the domain of a slot under some anchors (ascending numbers of roots).
 
-    Args:
-        forest: The Forest with the free units.
-        relation: Pairs of anchor and provider.
-        anchors: Numbers of roots, ascending.
-        joint_classes: Names of the classes that several slots request, this slot among them.
-        uses: Amounts of the slot, by class name, if its uses are compared; else None.
+    `joint_classes` names the classes that this and other slots request. `uses` has the amounts of the
+    slot by class name if its uses are compared; else it is None.
     """
     pairs, fits = relation.pairs, relation.fits
     chosen, starts = _select_pairs(pairs.starts, anchors)

@@ -90,12 +90,7 @@ def _filter_by_room(forest: Forest, resources: Mapping[str, int], rows: Rows) ->
 class ProviderList:
     """Values of providers, copied from the Forest at once and serialized piece by piece.
 
-    Attributes:
-        name: Names.
-        uuid, parent, root: UUIDs, `S36`; the parent of a root is meaningless.
-        is_root: Whether each has no parent.
-        generation: Generations.
-        modified_at: Seconds since the epoch.
+    UUIDs are `S36`; the parent of a root is meaningless. `modified_at` is in seconds since the epoch.
     """
 
     name: list[str]

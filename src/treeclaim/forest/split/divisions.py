@@ -23,12 +23,7 @@ from treeclaim.model.request import NO_GROUP, STRICT, SplitPolicy
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The offer of a provider.
-
-    Attributes:
-        position: The row of the provider.
-        least, most: Units, both multiples of the step, `0 < least <= most`.
-    """
+    """The row of a provider, and the multiples of the step that it offers, `0 < least <= most`."""
 
     position: int
     least: int
@@ -94,12 +89,7 @@ _PART_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class SplitCandidate:
-    """A candidate with divisions.
-
-    Attributes:
-        chosen: Rows of providers by slot.
-        parts: Class, row and units of each part of a division.
-    """
+    """A candidate with divisions: rows by slot, and class, row and units of each part."""
 
     chosen: tuple[int, ...]
     parts: tuple[tuple[str, int, int], ...]
@@ -199,10 +189,7 @@ class _Giver(NamedTuple):
 class SplitClass:
     """A class to split: the offers of providers under an anchor, and their divisions.
 
-    Attributes:
-        name: Name of the class.
-        amount: The amount to divide.
-        is_any_amount: Whether the units of inventories are ignored, to explain a search.
+    `is_any_amount` ignores the units of inventories, to explain a search.
     """
 
     def __init__(self, problem: Problem, name: str, relation: Relation) -> None:

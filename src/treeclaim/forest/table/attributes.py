@@ -95,7 +95,7 @@ class AttributeColumns:
         return column.at(rows)
 
     def range_of(self, name: str, alive: Mask) -> tuple[int, int] | None:
-        """Return the least and the greatest integer of an attribute in living rows; None if there is none."""
+        """Return the least and greatest integer of an attribute in living rows; None if there is none."""
         column = self._columns.get(name)
         if column is None:
             return None
@@ -144,14 +144,7 @@ class AttributeColumns:
     def append_copies(
         self, name: str, rows: Rows, source: "AttributeColumns", source_rows: Rows
     ) -> None:
-        """Append copies of an attribute of rows of a source.
-
-        Args:
-            name: The name of the attribute, which all of these rows have.
-            rows: The new rows, ascending.
-            source: This table's attributes or those of another table.
-            source_rows: The row in the source of each new row.
-        """
+        """Append copies of an attribute that all source rows have, one for each new ascending row."""
         kinds, values = source.at(name, source_rows)
         if source is not self:
             is_text = kinds == AttributeKind.TEXT

@@ -226,13 +226,7 @@ class ClassInventories:
         self.pattern.extend(np.zeros(count, dtype=np.int32))
 
     def append_copies(self, rows: Rows, source: "ClassInventories", source_rows: Rows) -> None:
-        """Append copies of the inventories of a source's rows, which all have one.
-
-        Args:
-            rows: The new rows, ascending.
-            source: These inventories or those of another table.
-            source_rows: The row in the source of each new row.
-        """
+        """Append copies of the inventories that all source rows have, one for each new ascending row."""
         indices = search_ascending(source.row.values, source_rows)
         for name in _COPIED:
             getattr(self, name).extend(getattr(source, name).values[indices])
@@ -259,12 +253,7 @@ class ClassInventories:
             self.recent_writes.append([index])
 
     def add_usage(self, indices: Rows, amounts: Integers) -> None:
-        """Add units to the usage of inventories.
-
-        Args:
-            indices: Unique indices, int64.
-            amounts: Units, int64, of the same shape; negative ones subtract.
-        """
+        """Add units, which may be negative, to the usage of inventories with unique indices."""
         self.used.values[indices] += amounts
         self.free.values[indices] = self._compute_free(indices)
         if self.recent_writes is not None:

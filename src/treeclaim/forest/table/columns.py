@@ -205,12 +205,9 @@ GREATEST = 2**53 - 1
 
 
 def sum_by_part(part: Integers, values: npt.NDArray[Any], parts: int) -> Integers:
-    """Return the sum of the values of each part, at most `GREATEST`.
+    """Return the sum of the values of each part, at most `GREATEST`; negative values count as 0.
 
-    Args:
-        part: Number of the part of each value.
-        values: Numbers; negative ones count as 0.
-        parts: Number of parts.
+    `part` holds the number of the part of each value.
     """
     weights = np.clip(values.astype(np.float64), 0, float(GREATEST))
     sums = np.bincount(part, weights=weights, minlength=parts)

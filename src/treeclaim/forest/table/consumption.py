@@ -25,12 +25,9 @@ InventoriesByClass = Mapping[int, ClassInventories]
 
 
 class Use(NamedTuple):
-    """The consumption of another inventory by one unit.
+    """The consumption of another inventory by one unit, which takes `amount` units of it.
 
-    Attributes:
-        offset: Row of the consumed provider minus row of the consuming provider.
-        class_id: Class of the consumed inventory.
-        amount: Units.
+    `offset` is the row of the consumed provider minus the row of the consuming one.
     """
 
     offset: int

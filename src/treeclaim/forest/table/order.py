@@ -106,7 +106,7 @@ class TreeOrder:
         roots: npt.NDArray[Any],
         ends: npt.NDArray[Any],
     ) -> "tuple[TreeOrder, Sequence[Splice]] | None":
-        """Replace trees; the former order must not be used afterwards.
+        """Replace trees, given columns of the Forest; the former order must not be used afterwards.
 
         Args:
             edits: The row of the former root of each tree, None for a new tree, and its present rows,

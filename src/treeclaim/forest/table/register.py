@@ -48,12 +48,9 @@ class RowIndex(Generic[_Key]):
         self._changed = {}
 
     def fold(self) -> bool:
-        """Move changed keys into the sorted arrays if they are more than an eighth of these.
+        """Move changed keys into the sorted arrays if they are more than an eighth of these; return whether.
 
         Every handle must have its row. Moving 90,000 new providers to 700,000 took 50 ms.
-
-        Returns:
-            Whether keys were moved.
         """
         count = len(self._changed)
         if count <= max(FEWEST_CHANGED_KEYS, len(self._hashes) // 8):
@@ -131,12 +128,7 @@ class RowIndex(Generic[_Key]):
 
 
 class Register:
-    """Rows by handle and by each unique key of providers.
-
-    Attributes:
-        row: Column of rows by handle, `NO_ROW` for an unused handle.
-        by_id, by_uuid, by_name: Rows by these keys.
-    """
+    """Rows by handle (`NO_ROW` for an unused one), and by id, UUID and name."""
 
     def __init__(self, table: ProviderTable) -> None:
         self._table = table

@@ -149,12 +149,7 @@ class SummaryTexts:
 class InventoryView:
     """An inventory of a provider in answers.
 
-    Attributes:
-        resource_class: Name of the class.
-        inventory: The amounts.
-        used: Units allocated and consumed.
-        modified_at: Last update (or creation), in seconds since the epoch.
-        consumes: Consumption by each unit, in canonical order.
+    `used` counts units allocated and consumed; `modified_at` is in seconds since the epoch.
     """
 
     resource_class: str

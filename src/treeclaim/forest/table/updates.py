@@ -115,13 +115,9 @@ _Link = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RewrittenTrees:
-    """Trees that were rewritten.
+    """The former and new rows of trees that were rewritten.
 
-    Attributes:
-        old: The former rows of each tree, which are dead.
-        rows: The same rows, joined.
-        class_ids: Classes of the inventories in these rows.
-        new: The new rows of each tree.
+    `rows` joins the former rows, which are dead; `class_ids` has the classes of their inventories.
     """
 
     old: Sequence[range]
