@@ -44,8 +44,8 @@ def check_logging(options: cfg.ConfigOpts, program: str) -> None:
                 logger.removeHandler(handler)
                 handler.close_file()
                 path = Path(getattr(handler.handler, "baseFilename", os.devnull))
-                made = path.stat() if path.is_file() else None
-                if made is not None and not made.st_size and made.st_ctime_ns >= begin:
+                status = path.stat() if path.is_file() else None
+                if status is not None and not status.st_size and status.st_ctime_ns >= begin:
                     path.unlink()
 
 

@@ -90,17 +90,17 @@ def collect_feed(store: Store) -> Iterator[Metric]:
 
 def collect_resources(meter: Meter) -> Iterator[Metric]:
     """Yield the last measured sums and fits (contract page 99, section 6)."""
-    measured = meter.get_latest()
-    if measured is None:
+    measurement = meter.get_latest()
+    if measurement is None:
         return
-    cloud_sums: list[_Sums] = [([], name, sums) for name, sums in measured.cloud.items()]
+    cloud_sums: list[_Sums] = [([], name, sums) for name, sums in measurement.cloud.items()]
     aggregate_sums: list[_Sums] = [
         ([uuid], name, sums)
-        for uuid, totals in measured.aggregates.items()
+        for uuid, totals in measurement.aggregates.items()
         for name, sums in totals.items()
     ]
     yield from _make_families("treeclaim_resource", [], cloud_sums[:_MOST_PAIRS])
-    if measured.aggregates:
+    if measurement.aggregates:
         shown = aggregate_sums[: max(_MOST_PAIRS - len(cloud_sums), 0)]
         yield from _make_families("treeclaim_aggregate_resource", ["aggregate"], shown)
     yield GaugeMetricFamily(
@@ -108,9 +108,9 @@ def collect_resources(meter: Meter) -> Iterator[Metric]:
         f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
         value=max(len(cloud_sums) + len(aggregate_sums) - _MOST_PAIRS, 0),
     )
-    for kind, text in _FITS.items() if measured.fits else ():
+    for kind, text in _FITS.items() if measurement.fits else ():
         family = GaugeMetricFamily(f"treeclaim_fits{kind}", text, labels=["flavor"])
-        for name, fits in measured.fits.items():
+        for name, fits in measurement.fits.items():
             family.add_metric([name], fits.when_empty if kind else fits.now)
         yield family
 
@@ -154,8 +154,8 @@ def collect_processes(pids_without_files: Sequence[int] = ()) -> Iterator[Metric
 def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
     """Yield the numbers of workers by state."""
     census = take_census()
-    every = {*census.answering, *census.silent}
-    hidden = every - {int(pid) for pid in _find_pids_with_files()}
+    worker_pids = {*census.answering, *census.silent}
+    hidden = worker_pids - {int(pid) for pid in _find_pids_with_files()}
     workers = GaugeMetricFamily(
         "treeclaim_workers",
         "Workers by state: answering; silent (stalled); hidden (answering or silent, without room for their metrics); "

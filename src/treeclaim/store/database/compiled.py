@@ -184,13 +184,13 @@ class _Form:
     is_locking: bool
 
     def bind(self, values: Values) -> dict[str, Any]:
-        bound = dict(values)
+        parameters = dict(values)
         for name, value in values.items():
             if isinstance(value, list | tuple):
                 # An empty list becomes NULL, which equals no value.
                 single = value[0] if value else None
-                bound[name] = self.convert_list(value) if len(value) > 1 else single
-        return bound
+                parameters[name] = self.convert_list(value) if len(value) > 1 else single
+        return parameters
 
 
 def _translate(sql: str, array_sql: str | None, style: _Style, values: Values) -> _Form:

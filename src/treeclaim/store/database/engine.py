@@ -146,8 +146,8 @@ def add_driver(url: URL) -> URL:
         "postgres": "postgresql+psycopg",
         "postgresql+psycopg2": "postgresql+psycopg",
     }
-    chosen = drivers.get(url.drivername, url.drivername)
-    return url.set(drivername=chosen.replace("mariadb+", "mysql+", 1))
+    drivername = drivers.get(url.drivername, url.drivername)
+    return url.set(drivername=drivername.replace("mariadb+", "mysql+", 1))
 
 
 def describe_engine_error(error: Exception) -> str:

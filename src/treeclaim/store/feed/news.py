@@ -55,13 +55,13 @@ def select_news(transaction: ReadTransaction, news: News, roots: Mapping[str, st
     because these left or entered the watched trees. `roots` is the result of `load_roots` for the watched providers,
     in the snapshot of the news.
     """
-    moved = [
+    moves = [
         change
         for uuid in roots.keys() & news.changes.keys()
         if (change := news.changes[uuid]).may_be_a_move
     ]
     trees: set[str] = set()
-    for change in moved:
+    for change in moves:
         trees |= change.trees
         trees |= frozenset() if change.root is None else {change.root}
     return news.within(roots).with_members(_load_members(transaction, trees))
@@ -99,9 +99,9 @@ def _load_changes(
         if row.uuid is not None:
             _add(change_by_uuid, row.uuid, _make_deletion(row, by_id))
     rows = transaction.rows_in_chunks(_WITH_ID, keys=sorted(by_id))
-    present = {row.id: row for row in rows}
+    provider_by_id = {row.id: row for row in rows}
     for provider_id, provider_rows in by_id.items():
-        provider = present.get(provider_id)
+        provider = provider_by_id.get(provider_id)
         if provider is not None:
             _add(change_by_uuid, provider.uuid, _make_change(provider, provider_rows))
     return change_by_uuid

@@ -92,21 +92,21 @@ def _run_checks(connection: Connection, settings: DatabaseSettings) -> Iterator[
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     yield passed("connection", f"{connection.dialect.name} {version} answers")
     yield from check_server(connection, settings)
-    present = load_columns(connection)
-    yield from _check_placement_tables(connection, present)
-    yield _check_own_tables(connection, present)
-    yield from _check_rows(connection, present)
+    columns = load_columns(connection)
+    yield from _check_placement_tables(connection, columns)
+    yield _check_own_tables(connection, columns)
+    yield from _check_rows(connection, columns)
     if connection.dialect.name == "mysql":
         yield from _check_character_sets(connection)
-    if not find_missing_columns(placement, present):
-        has_own_tables = not find_missing_columns(own_tables, present)
+    if not find_missing_columns(placement, columns):
+        has_own_tables = not find_missing_columns(own_tables, columns)
         yield _load_inventory(connection, has_own_tables=has_own_tables)
 
 
-def _check_placement_tables(connection: Connection, present: Columns) -> Iterator[Finding]:
-    if alembic_version.name in present:
+def _check_placement_tables(connection: Connection, columns: Columns) -> Iterator[Finding]:
+    if alembic_version.name in columns:
         yield _check_revision(connection)
-    elif present.keys().isdisjoint(placement.tables):
+    elif columns.keys().isdisjoint(placement.tables):
         yield warned("schema", "the database is empty: there is nothing to take over", _SYNC)
         return
     else:
@@ -116,7 +116,7 @@ def _check_placement_tables(connection: Connection, present: Columns) -> Iterato
             "If they are known to be those of revision "
             f"{PLACEMENT_REVISION}, run 'treeclaim db stamp {PLACEMENT_REVISION}'.",
         )
-    if missing := find_missing_columns(placement, present):
+    if missing := find_missing_columns(placement, columns):
         yield failed(
             "tables",
             f"missing: {', '.join(missing)}",
@@ -141,9 +141,9 @@ def _check_revision(connection: Connection) -> Finding:
     )
 
 
-def _check_own_tables(connection: Connection, present: Columns) -> Finding:
+def _check_own_tables(connection: Connection, columns: Columns) -> Finding:
     subject = "own tables"
-    if own_version.name not in present:
+    if own_version.name not in columns:
         return passed(subject, "not there yet; 'treeclaim db sync' creates them")
     try:
         revision = read_own_revision(connection)
@@ -151,7 +151,7 @@ def _check_own_tables(connection: Connection, present: Columns) -> Finding:
         return failed(subject, str(error), "")
     if revision is None:
         return warned(subject, "not complete", _SYNC)
-    if missing := find_missing_columns(own_tables, present):
+    if missing := find_missing_columns(own_tables, columns):
         return failed(subject, f"missing: {', '.join(missing)}", "Restore them from a backup.")
     return passed(subject, f"at revision {revision}")
 
@@ -161,9 +161,9 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
     rows = ReadTransaction(connection).rows(_CHARACTER_SETS, tables=sorted(placement.tables))
     for row in rows:
         tables.setdefault(str(row.charset), set()).add(str(row.name))
-    narrow = sorted(tables.keys() - _UNICODE)
-    if narrow:
-        sets = (f"{charset} in {', '.join(sorted(tables[charset]))}" for charset in narrow)
+    non_unicode = sorted(tables.keys() - _UNICODE)
+    if non_unicode:
+        sets = (f"{charset} in {', '.join(sorted(tables[charset]))}" for charset in non_unicode)
         yield warned(
             "character set",
             f"{'; '.join(sets)}: a name with a character outside of it cannot be stored",
@@ -174,11 +174,11 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
         yield passed("character set", f"{', '.join(sorted(tables))} in all tables of Placement")
 
 
-def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
+def _check_rows(connection: Connection, columns: Columns) -> Iterator[Finding]:
     """Count invalid rows in tables that have all columns."""
     tables = placement.tables | own_tables.tables
     for sql, names, level, text, remedy in _list_rules():
-        if any(not present.get(name, set()) >= {*tables[name].columns.keys()} for name in names):
+        if any(not columns.get(name, set()) >= {*tables[name].columns.keys()} for name in names):
             continue
         if number := count_rows(ReadTransaction(connection), sql):
             yield Finding(level, names[0], f"{number} {text}", remedy)
