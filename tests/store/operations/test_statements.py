@@ -14,7 +14,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.compiled import compile_text
 from treeclaim.store.database.driver import send
 from treeclaim.store.operations.allocations import claims as allocations
-from treeclaim.store.operations.allocations.capacity import INVENTORIES
+from treeclaim.store.operations.allocations.ledger import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema.tables import consumers, projects

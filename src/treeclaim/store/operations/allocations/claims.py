@@ -29,12 +29,12 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations import holds as hold_writes
-from treeclaim.store.operations.allocations.capacity import (
+from treeclaim.store.operations.allocations.hold_book import ConsumerChange
+from treeclaim.store.operations.allocations.ledger import (
     Ledger,
     NewAllocation,
     insert_allocations,
 )
-from treeclaim.store.operations.allocations.drawing import ConsumerChange
 from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock_claims
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest

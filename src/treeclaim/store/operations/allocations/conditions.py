@@ -16,7 +16,7 @@ from treeclaim.model.parts import Part
 from treeclaim.model.provider import Condition
 from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import WriteTransaction
-from treeclaim.store.operations.allocations.capacity import NewAllocation
+from treeclaim.store.operations.allocations.ledger import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.consumed import ConsumedAmounts, add_consumed

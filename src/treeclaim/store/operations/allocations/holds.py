@@ -24,9 +24,9 @@ from treeclaim.store.database.transactions import (
     to_timestamp,
 )
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
-from treeclaim.store.operations.allocations.drawing import ConsumerChange, Draws, Hold, HoldBook
+from treeclaim.store.operations.allocations.hold_book import ConsumerChange, Draws, Hold, HoldBook
+from treeclaim.store.operations.allocations.ledger import insert_allocations
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     load_current_allocations,

@@ -13,10 +13,10 @@ from treeclaim.model.errors import InvalidValueError, NotFoundError, TreeclaimEr
 from treeclaim.model.extension.errors import ConsumerExistsError
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.conditions import ConditionBook
 from treeclaim.store.operations.allocations.consumers import Consumer, OwnerIds
 from treeclaim.store.operations.allocations.holds import LockedHolds, lock_holds
+from treeclaim.store.operations.allocations.ledger import NewAllocation
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     Lookup,
