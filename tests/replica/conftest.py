@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store, a replica of it, and the promise that no child is left."""
+"""A store, its replica, and a check for leftover children and pipes."""
 
 import gc
 
 import pytest
 
-from tests.replica.scripted import children, forget_others, pipes
+from tests.replica.scripted import children, ignore_running_children, pipes
 from tests.replica.worlds import store_of
 from treeclaim.replica import Replica
 
@@ -28,17 +28,17 @@ def replica(store):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def others_are_not_looked_at():
+def freeze_earlier_objects():
     """Exclude objects of earlier modules from garbage collection, which each of these tests runs."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left():
-    """No test leaves a child, a zombie or a pipe."""
+def check_leftovers():
+    """Fail a test that leaves a child, a zombie or a pipe."""
     gc.collect()
-    forget_others()
+    ignore_running_children()
     before = pipes()
     yield
     gc.collect()

@@ -10,23 +10,23 @@ import psutil
 
 from treeclaim.replica import Arrival, Question
 
-_OTHERS = set()
-"""Children that ran before a test began: servers that tests share."""
+_RUNNING_BEFORE = set()
+"""Children from before a test, such as shared servers."""
 
 
-def forget_others():
-    """Leave out of `children` what runs already."""
-    _OTHERS.clear()
-    _OTHERS.update(process.pid for process in psutil.Process().children())
+def ignore_running_children():
+    """Exclude the running children from `children`."""
+    _RUNNING_BEFORE.clear()
+    _RUNNING_BEFORE.update(process.pid for process in psutil.Process().children())
 
 
 def child_processes():
-    """The children that were made since the test began."""
-    return [child for child in psutil.Process().children() if child.pid not in _OTHERS]
+    """The children created by the test."""
+    return [child for child in psutil.Process().children() if child.pid not in _RUNNING_BEFORE]
 
 
 def children():
-    """The process ids of the children that were made since the test began."""
+    """The process ids of the children created by the test."""
     return [child.pid for child in child_processes()]
 
 
@@ -54,28 +54,28 @@ def scripted(script, key=None, *, is_hard=True, is_repeatable=False):
     return Question(work, key, is_hard=is_hard, is_repeatable=is_repeatable)
 
 
-def endless(_forest, budget):
-    """Compute and check the clock for ever, without a result."""
+def loop_with_checks(_forest, budget):
+    """Compute forever, and check the clock."""
     while True:
         budget.check()
     yield b""
 
 
-def deaf(_forest, _budget):
-    """Compute without looking at the clock."""
+def loop_without_checks(_forest, _budget):
+    """Compute forever, without a check of the clock."""
     while True:
         pass
     yield b""
 
 
-def answer_in_thread(replica, question, **how):
-    """Run a question in a thread; returns it and the list to which the outcome comes."""
+def answer_in_thread(replica, question, **limits):
+    """Run a question in a thread; return the thread and the list that receives the outcome."""
     outcome: list[bytes | Exception] = []
 
     def work():
         try:
-            outcome.append(b"".join(replica.answer(question, Arrival.now(**how))))
-        except Exception as error:  # noqa: BLE001 - it is looked at by the test
+            outcome.append(b"".join(replica.answer(question, Arrival.now(**limits))))
+        except Exception as error:  # noqa: BLE001 - the test checks it
             outcome.append(error)
 
     thread = threading.Thread(target=work, daemon=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child keeps its bounds, obeys only its parent, and ends with it."""
+"""A child keeps its limits, ignores signals for its parent, and ends with it."""
 
 import gc
 import os
@@ -41,7 +41,7 @@ from treeclaim.replica.question import DEFAULT_MEMORY
 
 @pytest.mark.slow
 def test_error_in_a_child_is_raised_with_its_traceback(replica):
-    """The failure does not count as overload, and the child leaves nothing behind."""
+    """The failure is not an overload, and the child ends."""
 
     def faulty(_forest, _budget):
         yield b"{}"
@@ -57,7 +57,7 @@ def test_error_in_a_child_is_raised_with_its_traceback(replica):
 def test_query_over_its_memory_limit_is_refused(replica):
     def greedy(_forest, budget):
         held = []
-        # Four times as much as it may have, so that to be refused late is not enough.
+        # Four times the limit, so that a late refusal fails the test.
         while len(held) < 4 * DEFAULT_MEMORY // 10_000_000:
             budget.check()
             held.append(bytearray(10_000_000))
@@ -88,27 +88,29 @@ def test_child_refuses_unknown_names_like_the_worker(replica):
 
 @pytest.mark.slow
 def test_child_inherits_no_connection_and_ignores_stop_signals(replica):
-    ours, theirs = socket.socketpair()
+    local, remote = socket.socketpair()
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
 
-    def slow_one(_forest, _budget):
+    def sleep(_forest, _budget):
         time.sleep(4)
         yield b"{}"
 
-    thread, outcome = answer_in_thread(replica, scripted(slow_one))
+    thread, outcome = answer_in_thread(replica, scripted(sleep))
     eventually(children, "a child runs")
     (process,) = child_processes()
-    eventually(lambda: len(descriptors_of(process.pid)) == 6, "it has closed the rest")
+    eventually(
+        lambda: len(descriptors_of(process.pid)) == 6, "the child has closed all other descriptors"
+    )
     os.kill(process.pid, signal.SIGTERM)
-    theirs.close()
+    remote.close()
     listener.close()
-    ours.settimeout(20)
-    # A child that had them open would keep both alive.
-    assert ours.recv(1) == b""
+    local.settimeout(20)
+    # If the child had inherited them, both would stay open.
+    assert local.recv(1) == b""
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, 5)
-    ours.close()
+    local.close()
     thread.join(60)
     assert outcome == [b"{}"]
 
@@ -117,10 +119,10 @@ PARENT = """
 import sys, time, pathlib
 sys.path.insert(0, {root!r})
 from tests.replica.worlds import store_of
-from tests.replica.scripted import scripted, deaf, answer_in_thread
+from tests.replica.scripted import scripted, loop_without_checks, answer_in_thread
 from treeclaim.replica import Replica
 replica = Replica(store_of(pathlib.Path({folder!r}), 1))
-answer_in_thread(replica, scripted(deaf))
+answer_in_thread(replica, scripted(loop_without_checks))
 time.sleep(600)
 """
 
@@ -135,7 +137,9 @@ def test_child_dies_with_a_killed_parent(tmp_path):
     finally:
         process.kill()
         process.wait()
-    eventually(lambda: not any(psutil.pid_exists(child.pid) for child in result), "it is gone", 30)
+    eventually(
+        lambda: not any(psutil.pid_exists(child.pid) for child in result), "the child is gone", 30
+    )
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
@@ -159,7 +163,7 @@ def test_abandoned_stream_ends_its_child(replica, monkeypatch, is_closed):
 
 @pytest.mark.slow
 def test_slow_reading_client_does_not_time_out(replica, monkeypatch):
-    """The child waits at the pipe for longer than it may compute."""
+    """The child waits for the pipe for longer than its time limit."""
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
     def long_one(_forest, budget):

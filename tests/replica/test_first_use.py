@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No module is loaded while others wait for the Forest."""
+"""The first change of a Forest imports no module, since other threads wait."""
 
 import subprocess
 import sys
@@ -11,10 +11,10 @@ import sys
 from tests.forest.building import BEGINNING, CATALOGUE, Changes, forest_of, record
 
 import treeclaim.replica
-known = set(sys.modules)
+loaded = set(sys.modules)
 forest = forest_of([record(1, inventories={"VCPU": 8})])
 forest.apply(Changes(BEGINNING, False, [record(2, inventories={"VCPU": 4})], [], CATALOGUE))
-print(*sorted(set(sys.modules) - known))
+print(*sorted(set(sys.modules) - loaded))
 """
 
 

@@ -23,14 +23,14 @@ HOST, HOLD, TAKER = (str(uuid.uuid5(uuid.UUID(int=3), name)) for name in "abc")
 
 
 @dataclass(frozen=True)
-class Interrupted(HoldsQuery):
-    """Something happens after the Forest was brought to the snapshot, before holds are read in it."""
+class InterruptedQuery(HoldsQuery):
+    """Runs events after the Forest has caught up with the snapshot, before holds are read in it."""
 
-    happens: list = field(default_factory=list)
+    events: list = field(default_factory=list)
 
     def read(self, transaction):
-        while self.happens:
-            self.happens.pop()()
+        while self.events:
+            self.events.pop()()
         return super().read(transaction)
 
 
@@ -52,9 +52,9 @@ def service(tmp_path):
         yield services, client
 
 
-def fits(services, amount, happens=()):
+def can_draw(services, amount, events=()):
     request = CandidateRequest((RequestGroup("", {"VCPU": amount}),), from_holds=(HOLD,))
-    interrupted = Interrupted(frozenset({HOLD}), happens=list(happens))
+    interrupted = InterruptedQuery(frozenset({HOLD}), events=list(events))
     question = candidate_question(request, SearchOptions(), BodyForm())
     return b"VCPU" in b"".join(services.replica.answer(replace(question, holds=interrupted)))
 
@@ -62,27 +62,27 @@ def fits(services, amount, happens=()):
 def test_concurrent_write_is_seen_in_both_reads_or_neither(service):
     services, client = service
 
-    def others_take_what_the_hold_had():
+    def move_hold_to_a_claim():
         assert client.delete(f"/allocations/{HOLD}").status_code == 204
         claim(client, TAKER, 6, "INSTANCE")
 
-    # With the former hold and the later usage, 10 would be free.
-    assert not fits(services, 11, [others_take_what_the_hold_had])
-    assert fits(services, 4)
-    assert not fits(services, 5)
+    # The former hold and the later usage together would leave 10 free.
+    assert not can_draw(services, 11, [move_hold_to_a_claim])
+    assert can_draw(services, 4)
+    assert not can_draw(services, 5)
 
 
 def test_hold_released_during_the_read_is_not_counted_twice(service):
     services, client = service
-    assert fits(services, 10, [lambda: client.delete(f"/allocations/{HOLD}")])
-    assert fits(services, 10)
-    assert not fits(services, 11)
+    assert can_draw(services, 10, [lambda: client.delete(f"/allocations/{HOLD}")])
+    assert can_draw(services, 10)
+    assert not can_draw(services, 11)
 
 
-def told(services, *happens):
-    """The free and the held amounts of the only host in an explanation."""
+def explain_host(services, *events):
+    """Explain a query; return the free and held amounts of the only host."""
     request = CandidateRequest((RequestGroup("", {"VCPU": 9}),))
-    interrupted = Interrupted(everywhere=True, happens=list(happens))
+    interrupted = InterruptedQuery(everywhere=True, events=list(events))
     question = replace(explain_question(request, Focus()), holds=interrupted)
     (tree,) = json.loads(b"".join(services.replica.answer(question)))["nearest"]
     (shown,) = tree["blocked_by"][0]["providers"]
@@ -92,45 +92,45 @@ def told(services, *happens):
 def test_explanation_and_held_amounts_come_from_one_snapshot(service):
     services, client = service
 
-    def others_take_half_of_it():
+    def claim_two_units():
         claim(client, TAKER, 2, "INSTANCE")
 
-    assert told(services, others_take_half_of_it) == (4, 6)
-    assert told(services) == (2, 6)
-    assert told(services, lambda: client.delete(f"/allocations/{HOLD}")) == (2, 6)
-    assert told(services) == (8, 0)
+    assert explain_host(services, claim_two_units) == (4, 6)
+    assert explain_host(services) == (2, 6)
+    assert explain_host(services, lambda: client.delete(f"/allocations/{HOLD}")) == (2, 6)
+    assert explain_host(services) == (8, 0)
 
 
 def test_reading_all_holds_does_not_block_the_forest(service):
     services, _ = service
     results = []
 
-    def somebody_comes():
+    def take_turn():
         turn = services.replica.turn
-        # The upkeep of the Forest may have the turn for a moment; the reader would keep it.
+        # Upkeep may have the turn for a moment; a blocking reader would keep it.
         results.append(turn.acquire(_TURN_SECONDS))
         if results[-1]:
             turn.release()
 
-    told(services, somebody_comes)
+    explain_host(services, take_turn)
     assert results == [True]
 
 
 def test_child_is_ended_when_holds_cannot_be_read(service, monkeypatch):
     services, _ = service
-    made = []
+    forked_pids = []
     fork = os.fork
 
     def forked():
-        made.append(fork())
-        return made[-1]
+        forked_pids.append(fork())
+        return forked_pids[-1]
 
     monkeypatch.setattr(os, "fork", forked)
 
-    def fails():
+    def fail():
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        told(services, fails)
+        explain_host(services, fail)
     with pytest.raises(ChildProcessError):
-        os.waitpid(made[-1], os.WNOHANG)
+        os.waitpid(forked_pids[-1], os.WNOHANG)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions that take long are answered beside the others, within bounds, and leave nothing."""
+"""Long questions run beside short ones, within limits, and leave no child."""
 
 import json
 import os
@@ -18,8 +18,8 @@ from tests.replica.scripted import (
     answer_in_thread,
     child_processes,
     children,
-    deaf,
-    endless,
+    loop_with_checks,
+    loop_without_checks,
     scripted,
 )
 from tests.replica.worlds import claim, plant, question
@@ -41,17 +41,17 @@ def test_child_response_equals_the_worker_response(replica, monkeypatch):
     replica._slow.note(question(key="b").key)
     fork, forked = os.fork, []
 
-    def noted():
+    def record_fork():
         forked.append(True)
         return fork()
 
-    monkeypatch.setattr(os, "fork", noted)
+    monkeypatch.setattr(os, "fork", record_fork)
     assert b"".join(replica.answer(question(key="b"))) == expected
     assert len(forked) == 1
 
 
 def kill_children():
-    """Kill all children; one that has just ended by itself is gone."""
+    """Kill all children; ignore those that have just ended."""
     for child_process in child_processes():
         with suppress(psutil.NoSuchProcess):
             child_process.kill()
@@ -59,7 +59,7 @@ def kill_children():
 
 @pytest.mark.slow
 def test_short_queries_are_answered_while_children_compute(replica, store):
-    hard = [answer_in_thread(replica, scripted(endless), seconds=20) for _ in range(4)]
+    hard = [answer_in_thread(replica, scripted(loop_with_checks), seconds=20) for _ in range(4)]
     eventually(lambda: len(children()) >= 2, "children run")
     for number in range(30):
         body = b"".join(replica.answer(question(key=str(number))))
@@ -68,7 +68,7 @@ def test_short_queries_are_answered_while_children_compute(replica, store):
         assert len(json.loads(body)["allocation_requests"]) == 20
     assert any(not outcome for _, outcome in hard)
     kill_children()
-    # Questions without a turn so far have theirs now.
+    # Children of waiting questions start now.
     while any(thread.is_alive() for thread, _ in hard):
         kill_children()
         hard[0][0].join(0.05)
@@ -79,8 +79,8 @@ def test_short_queries_are_answered_while_children_compute(replica, store):
 
 @pytest.mark.slow
 def test_slow_query_is_handed_from_worker_to_child(replica):
-    endless_question = scripted(endless, b"nobody knew", is_hard=False)
-    thread, outcome = answer_in_thread(replica, endless_question, seconds=5)
+    slow_question = scripted(loop_with_checks, b"unexpected", is_hard=False)
+    thread, outcome = answer_in_thread(replica, slow_question, seconds=5)
     eventually(children, "a child runs")
     assert b"".join(replica.answer(question(key="short")))
     thread.join(60)
@@ -104,7 +104,7 @@ def test_question_long_in_a_single_attempt_is_tried_in_the_worker_again(replica)
 
 
 def test_child_sees_commits_before_the_query(replica, store):
-    """The Forest of the replica is of an earlier moment when the question comes."""
+    """The Forest is out of date when the question arrives."""
     plant(store, 100)
     claim(store, 1)
     replica._slow.note(question(key="late").key)
@@ -118,13 +118,13 @@ def test_child_response_is_cached_until_a_change(replica, store):
     key = question(key="kept").key
     replica._slow.note(key)
     first = b"".join(replica.answer(question(key="kept")))
-    repeatable = scripted(deaf, key, is_repeatable=True)
+    repeatable = scripted(loop_without_checks, key, is_repeatable=True)
     assert b"".join(replica.answer(repeatable)) == first
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "script", [endless, deaf], ids=["that looks at the clock", "that does not"]
+    "script", [loop_with_checks, loop_without_checks], ids=["with checks", "without checks"]
 )
 @pytest.mark.parametrize("seconds", [0.5, 2.0], ids=["within a second", "in a long place"])
 def test_query_times_out(replica, script, seconds):
@@ -137,11 +137,11 @@ def test_query_times_out(replica, script, seconds):
 
 @pytest.mark.slow
 def test_queue_time_counts_toward_the_timeout(replica):
-    """Others have all children; the one that waits is refused when its time is over."""
-    hard = [answer_in_thread(replica, scripted(deaf), seconds=4) for _ in range(4)]
-    eventually(lambda: replica._children.children.inside == 4, "they run")
+    """A question that waits for a child is refused at its deadline."""
+    hard = [answer_in_thread(replica, scripted(loop_without_checks), seconds=4) for _ in range(4)]
+    eventually(lambda: replica._children.children.inside == 4, "all children run")
     with pytest.raises((OverloadedError, SearchGivenUpError)):
-        list(replica.answer(scripted(endless), Arrival.now(0.3)))
+        list(replica.answer(scripted(loop_with_checks), Arrival.now(0.3)))
     assert not all(outcome for _, outcome in hard)
     for thread, outcome in hard:
         thread.join(60)
@@ -149,10 +149,12 @@ def test_queue_time_counts_toward_the_timeout(replica):
 
 
 def test_third_very_slow_query_is_refused_after_a_second(replica):
-    very_long = [answer_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
-    eventually(lambda: replica._children.long.inside == 2, "they have the long places")
+    very_long = [
+        answer_in_thread(replica, scripted(loop_without_checks), seconds=15) for _ in range(2)
+    ]
+    eventually(lambda: replica._children.long.inside == 2, "both have a long place")
     with pytest.raises(OverloadedError):
-        list(replica.answer(scripted(deaf), Arrival.now(15)))
+        list(replica.answer(scripted(loop_without_checks), Arrival.now(15)))
     assert len(children()) == 2
     assert not any(outcome for _, outcome in very_long)
     kill_children()
@@ -160,8 +162,8 @@ def test_third_very_slow_query_is_refused_after_a_second(replica):
         thread.join(30)
 
 
-def asking(replica, script):
-    """An application with a question that runs in a child."""
+def make_application(replica, script):
+    """Return an application that answers with a child."""
 
     def application(environment, start_response):
         arrival = Arrival.now(60, environment["treeclaim.client_gone"])
@@ -176,17 +178,17 @@ def asking(replica, script):
 
 
 def test_child_continues_for_a_half_closed_client(replica, tmp_path):
-    def waits(_forest, budget):
+    def wait_for_file(_forest, budget):
         while not (tmp_path / "now").exists():
             budget.check()
         yield b"found"
 
-    with running(asking(replica, waits)) as server, server.connect() as client:
+    with running(make_application(replica, wait_for_file)) as server, server.connect() as client:
         client.sendall(HELLO)
         client.shutdown(socket.SHUT_WR)
         eventually(children, "a child runs")
         (connection,) = server.front.table
-        eventually(lambda: connection.has_ended, "the server knows of the end")
+        eventually(lambda: connection.has_ended, "the server has read the end")
         (tmp_path / "now").touch()
         assert everything(client).endswith(b"\r\n\r\nfound")
 
@@ -194,22 +196,22 @@ def test_child_continues_for_a_half_closed_client(replica, tmp_path):
 @pytest.mark.parametrize("ahead", [0, 100])
 @pytest.mark.parametrize("resets", [False, True])
 def test_child_ends_when_its_client_disconnects(replica, ahead, resets):
-    with running(asking(replica, deaf)) as server:
+    with running(make_application(replica, loop_without_checks)) as server:
         client = server.connect()
         client.sendall(HELLO + HELLO * ahead)
         eventually(children, "a child runs")
         if resets:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
-        eventually(lambda: children() == [], "it has ended")
-        eventually(lambda: len(server.front.table) == 0, "the client is forgotten")
+        eventually(lambda: children() == [], "the child has ended")
+        eventually(lambda: len(server.front.table) == 0, "the connection is removed")
 
 
 def test_query_of_a_disconnected_client_leaves_the_queue(replica):
     departure = threading.Event()
     with replica.current():
         thread, outcome = answer_in_thread(replica, question(key="x"), is_gone=departure.is_set)
-        eventually(lambda: replica.turn.waiting, "it waits")
+        eventually(lambda: replica.turn.waiting, "the query waits")
         departure.set()
         thread.join(20)
     assert isinstance(outcome[0], ClientGoneError)
@@ -220,14 +222,14 @@ def test_wait_for_the_forest_times_out(replica, monkeypatch):
     with replica.current():
         errors = []
 
-        def ask():
+        def read_forest():
             try:
                 with replica.current():
                     pass
             except OverloadedError as error:
                 errors.append(error)
 
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=read_forest)
         thread.start()
         thread.join(20)
         with pytest.raises(OverloadedError):
@@ -250,17 +252,17 @@ def test_query_is_refused_when_no_child_can_be_forked(replica, monkeypatch):
 
     monkeypatch.setattr(os, "fork", refuse)
     with pytest.raises(OverloadedError):
-        list(replica.answer(scripted(endless), Arrival.now(3)))
+        list(replica.answer(scripted(loop_with_checks), Arrival.now(3)))
     assert b"".join(replica.answer(question(key="short")))
 
 
 def test_processor_wait_does_not_use_up_patience():
-    """Without memory a search is not restarted, which would take even more memory."""
+    """A restart in a child would need even more processor time."""
     turn = Gate(1)
     assert turn.acquire(0)
     waiting_thread = threading.Thread(target=turn.acquire, args=(60,))
     waiting_thread.start()
-    eventually(lambda: turn.waiting, "another one waits")
+    eventually(lambda: turn.waiting, "the thread waits")
     check = make_attempt_check(turn, Arrival.now())
     time.sleep(2 * PATIENCE)
     check()
@@ -273,18 +275,18 @@ def test_processor_wait_does_not_use_up_patience():
 
 
 def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
-    """A search may be abandoned at any reading of the clock."""
+    """A search may be abandoned at any check of its budget."""
     request = CandidateRequest((RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"VCPU": 1})))
     expected = b"".join(replica.answer(question(request, key="expected")))
 
     class AbandonedError(Exception):
         pass
 
-    for at in range(40):
-        looks = iter(range(at))
+    for check_count in range(40):
+        checks = iter(range(check_count))
 
-        def check(looks=looks):
-            if next(looks, None) is None:
+        def check(checks=checks):
+            if next(checks, None) is None:
                 raise AbandonedError
 
         with replica.current() as forest:
@@ -294,4 +296,4 @@ def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
                     pass
             except AbandonedError:
                 pass
-        assert b"".join(replica.answer(question(request, key=f"after {at}"))) == expected
+        assert b"".join(replica.answer(question(request, key=f"after {check_count}"))) == expected

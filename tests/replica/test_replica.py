@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replica shows every write committed before a read, and a long answer is of one moment."""
+"""A replica shows every write committed before a read, and an answer shows one snapshot."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from treeclaim.store.operations.providers import providers
 
 
 def body_of(replica, repeated_question=None):
-    """The answer to a question, parsed."""
+    """Return the parsed answer to a question."""
     return json.loads(b"".join(replica.answer(repeated_question or question())))
 
 
@@ -103,13 +103,13 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
 
 @pytest.mark.slow
 def test_each_search_during_tree_changes_shows_one_snapshot(store):
-    """Real threads: hosts come while others search; an answer never has part of a host."""
+    """Hosts are added while threads search; no answer has a part of a host."""
     replica = Replica(store)
     request = CandidateRequest((RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"VCPU": 1})))
     failures, counts = [], []
     ended = threading.Event()
 
-    def ask():
+    def search_repeatedly():
         while not ended.is_set():
             try:
                 body = body_of(replica, question(request, key=uuid.uuid4().hex))
@@ -125,7 +125,7 @@ def test_each_search_during_tree_changes_shows_one_snapshot(store):
                 failures.append(body)
             counts.append(len(named))
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
+    threads = [threading.Thread(target=search_repeatedly) for _ in range(4)]
     for thread in threads:
         thread.start()
     for number in range(100, 140):
@@ -138,8 +138,8 @@ def test_each_search_during_tree_changes_shows_one_snapshot(store):
     assert len(body_of(replica, question(ONE, key="last"))["allocation_requests"]) == 60
 
 
-def written_beside_the_feed(store, number, total):
-    """Change an inventory past the store's bookkeeping: readers are not notified."""
+def write_outside_the_feed(store, number, total):
+    """Change an inventory without an entry in the change feed."""
     provider = "(SELECT id FROM resource_providers WHERE uuid = ?)"
     uuid_text = str(uuid.UUID(int=number))
     with store.engine.begin() as connection:
@@ -157,7 +157,7 @@ def written_beside_the_feed(store, number, total):
 def test_write_outside_the_feed_is_seen_with_the_next_claim(store, within):
     follower = Follower(store)
     follower.catch_up(monotonic())
-    written_beside_the_feed(store, 3, total=2)
+    write_outside_the_feed(store, 3, total=2)
     claim(store, 3, amount=1)
     if within:
         store.read(follower.catch_up_within)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that serves nothing follows the feed, and its Forest becomes small."""
+"""An idle worker follows the feed and compacts its Forest."""
 
 import threading
 import time
@@ -57,15 +57,15 @@ def test_idle_worker_applies_writes(store):
 def test_upkeep_ends_with_the_store(store):
     other_threads = set(threading.enumerate())
     Replica(store).keep_up()
-    kept = Replica(store)
-    kept.keep_up()
+    replica = Replica(store)
+    replica.keep_up()
     store.close()
 
     def has_ended():
         upkeep_threads = set(threading.enumerate()) - other_threads
         return all(thread.name != "upkeep" for thread in upkeep_threads)
 
-    eventually(has_ended, "it has ended")
+    eventually(has_ended, "the upkeep threads have ended")
 
 
 def test_upkeep_survives_an_unresponsive_database(replica, monkeypatch):
