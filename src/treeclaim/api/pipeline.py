@@ -154,7 +154,7 @@ def _require_sane_content(request: falcon.Request) -> None:
         raise bad_request("content-length header must be an integer")
     digits = length.lstrip("0")
     if len(digits) > _MOST_DIGITS:
-        raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "No body can be so long.")
+        raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The Content-Length is too large.")
     # WSGI servers accept thousands of leading zeros, which int() rejects.
     request.env["CONTENT_LENGTH"] = digits or "0"
     if digits and not request.env.get("CONTENT_TYPE"):

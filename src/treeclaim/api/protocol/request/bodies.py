@@ -101,7 +101,7 @@ class Body(BaseModel):
                 raise ValueError(quote_value(unknown_word(quote_value(name), bounds)))
             may_be_null, most = bounds[name]
             if member is None and not may_be_null:
-                raise ValueError(f"{name!r} is null; leave it out")
+                raise ValueError(f"{name!r} is null; omit it")
             # pydantic would validate all members of a mapping before it counts them.
             if most and isinstance(member, dict) and len(member) > most:
                 raise ValueError(f"{name}: {len(member)} are more than {most}")

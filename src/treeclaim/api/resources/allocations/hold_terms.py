@@ -102,7 +102,7 @@ def read_until(call: Call, value: str) -> datetime:
         )
     if until < call.services.store.read_clock() + _AHEAD:
         raise bad_request(
-            f"Invalid until: {quote_value(value)} is not a second ahead by the database's clock."
+            f"Invalid until: {quote_value(value)} must be at least a second after the database's time."
         )
     return until.replace(microsecond=0)
 
@@ -131,12 +131,10 @@ def require_disjoint(
     drawn_from = {source for _, _, sources in claims for source in sources}
     for consumers, hold, sources in claims:
         if hold is not None and sources:
-            raise bad_request("A hold cannot draw: 'from_holds' was given together with 'hold'.")
+            raise bad_request("A hold cannot draw: 'from_holds' and 'hold' exclude each other.")
         for consumer in consumers:
             if (normalised_uuid(consumer) or consumer) in drawn_from:
-                raise bad_request(
-                    f"{consumer} is both a consumer of the write and in 'from_holds'."
-                )
+                raise bad_request(f"{consumer} is a consumer of the write and in 'from_holds'.")
 
 
 def render_terms(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:

@@ -138,8 +138,8 @@ REPAIRED: Shape = {
 """Each repair of the request with its result."""
 
 
-_LATE = "Not tried: the time of the request is over. Try again with less."
-_FAILED = "Not tried: the database failed before."
+_LATE = "Not tried: the deadline of the request has passed. Send fewer repairs."
+_FAILED = "Not tried: the database failed at an earlier repair."
 
 _ONE_AT_A_TIME = Gate(1)
 """Admits one audit at a time in a worker, as an audit reads the whole database."""
@@ -153,7 +153,7 @@ _ONE_AT_A_TIME = Gate(1)
 def show_audit(call: Call, query: AuditQuery) -> Answer:
     """Find inconsistent records."""
     if FindingKind.ORPHANED in query.kind:
-        raise bad_request("kind=orphaned needs a POST with the living consumers.")
+        raise bad_request("kind=orphaned requires a POST with the living consumers.")
     kinds = [kind for kind in query.kinds if kind is not FindingKind.ORPHANED]
     return _find_findings(call, kinds, query.limit, None)
 

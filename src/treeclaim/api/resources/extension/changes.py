@@ -57,7 +57,7 @@ has too many. The server sends the application's response, and then the events o
 
 CURSOR_EXPIRED = "treeclaim.cursor_expired"
 
-_WATCHER_PLACE = "place for watchers"
+_WATCHES = "watch service"
 
 
 @operation(
@@ -89,8 +89,8 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
         if news is None:
             raise ApiError(
                 HTTPStatus.GONE,
-                "What changed since then is no longer known. List again, and watch from the "
-                "cursor of the list.",
+                "The changes since the cursor are no longer stored. List the providers again, and "
+                "watch from the cursor of the list.",
                 CURSOR_EXPIRED,
             )
         if watch is None or adopt is None or not (is_stream or news.is_empty):
@@ -98,7 +98,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
         if roots is not None:
             watch.narrow(roots)
         if not adopt(watch):
-            raise OverloadedError(_WATCHER_PLACE)
+            raise OverloadedError(_WATCHES)
         unless_adopted.pop_all()
     opening = b""
     if is_stream:
@@ -120,7 +120,7 @@ def _parse_cursor(text: str) -> Cursor:
         return read_cursor(text)
     except UnreadableCursorError as error:
         raise bad_request(
-            f"Invalid cursor: {quote_value(text)} was not given by this service."
+            f"Invalid cursor: {quote_value(text)} was not issued by this service."
         ) from error
 
 

@@ -49,7 +49,7 @@ def translate_flavors(call: Call, body: FlavorsBody) -> Answer:
 def _translate(number: int, entry: Mapping[str, Any], *, as_nova: bool) -> dict[str, str]:
     name = entry.get("name", entry.get("Name"))
     if not isinstance(name, str):
-        raise bad_request(f"flavors[{number}]: 'name' is required, and is a text.")
+        raise bad_request(f"flavors[{number}]: 'name' is required, and must be a text.")
     try:
         flavor = parse_flavor(entry, is_typed=as_nova)
         parameters = (

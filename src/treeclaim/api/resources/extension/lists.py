@@ -68,7 +68,7 @@ class ListQuery(Body):
     def make_marker_error(self) -> ApiError:
         """Return the 400 for the marker."""
         return bad_request(
-            f"Invalid marker: {quote_value(self.marker)} was not given by this list."
+            f"Invalid marker: {quote_value(self.marker)} was not issued by this list."
         )
 
 

@@ -109,7 +109,7 @@ def _require_plain(place: str, request: CandidateRequest) -> None:
     """Raise a 400 for a request with an order, a limit or holds: a mix is about needed resources only."""
     if request.order is not None or request.limit is not None or request.from_holds:
         raise bad_request(
-            f"{place}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "
-            "'limit' and 'from_holds'.",
+            f"{place}: Invalid query string parameters: a mix must not have 'order_by', "
+            "'preferred', 'limit' or 'from_holds'.",
             BAD_VALUE,
         )

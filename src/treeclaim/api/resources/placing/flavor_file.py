@@ -62,5 +62,5 @@ def _parse_query(place: str, query: str, most_groups: int) -> CandidateRequest:
         raise FlavorFileError(f"{place}: {error}") from error
     if request.order is not None and request.order.mix_names:
         # The request would contain the mix at this time, but mixes change.
-        raise FlavorFileError(f"{place}: the order of a flavor that is measured names no mix")
+        raise FlavorFileError(f"{place}: the order of a measured flavor must not name a mix")
     return request
