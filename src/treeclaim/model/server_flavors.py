@@ -146,7 +146,6 @@ def _read_choice(specs: Mapping[str, str], name: str, choices: Iterable[str]) ->
 
 
 def _count_dedicated(vcpus: int, specs: Mapping[str, str]) -> int:
-    """Return the number of virtual processors with a dedicated physical one."""
     policy = _read_choice(specs, _CPU_POLICY, _CPU_POLICIES)
     if policy == "dedicated":
         return vcpus
@@ -177,6 +176,5 @@ def _parse_range(text: str, vcpus: int) -> range:
 
 
 def _find_nearest(word: str, known_words: Iterable[str]) -> str | None:
-    """Return the known word that is most similar to a word; None if none is similar enough."""
     near = get_close_matches(word.lower()[:_LONGEST], tuple(known_words), 1, _LIKENESS)
     return near[0] if near else None

@@ -86,8 +86,6 @@ class BatchForbiddenError(TreeclaimError):
 
 
 class _Row(Protocol):
-    """An existing provider."""
-
     @property
     def name(self) -> str | None: ...
 

@@ -49,7 +49,7 @@ def require_once(values: Values) -> None:
             raise repeated_parameter(quote_value(name))
 
 
-def _items(values: Values, name: str) -> list[str]:
+def _split_items(values: Values, name: str) -> list[str]:
     """Return the comma-separated items of all values of a parameter."""
     return [item.strip() for value in values.get(name, []) for item in value.split(",")]
 
@@ -103,7 +103,7 @@ def parse_isolate(values: Values, suffixes: Collection[str]) -> frozenset[str]:
     """Parse `isolate`: suffixes of groups that share no provider."""
     if "isolate" in values and "group_policy" in values:
         raise unusable_parameter("isolate", "it cannot be combined with group_policy.")
-    named = frozenset(_items(values, "isolate"))
+    named = frozenset(_split_items(values, "isolate"))
     _require_suffixes("isolate", sorted(named), suffixes)
     return named
 
@@ -166,7 +166,7 @@ def parse_tolerates(name: str, value: str) -> frozenset[str]:
 
 def parse_can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
     """Parse `can_split`: classes of the unsuffixed group."""
-    named = _items(values, "can_split")
+    named = _split_items(values, "can_split")
     for name in named:
         if name not in resources:
             raise unusable_parameter(
@@ -178,7 +178,7 @@ def parse_can_split(values: Values, resources: Collection[str]) -> frozenset[str
 def parse_from_holds(values: Values) -> tuple[str, ...]:
     """Parse `from_holds`: different uuids of holds."""
     holds: dict[str, None] = {}
-    texts = _items(values, "from_holds")
+    texts = _split_items(values, "from_holds")
     for text in texts:
         uuid = normalised_uuid(text)
         if uuid is None:
@@ -317,7 +317,6 @@ def _parse_term(item: str, groups: _Resources) -> Term:
 
 
 def _find_problem(name: TermName, arguments: Sequence[str], groups: _Resources) -> str | None:
-    """Return the fault of a term's arguments; None if they are valid."""
     if name in _CLASS_TERMS:
         requested = {resource_class for group in groups.values() for resource_class in group}
         unknown = [argument for argument in arguments if argument not in requested]

@@ -43,8 +43,6 @@ _NO_CONDITIONS = ProviderConditions()
 
 @dataclass(slots=True)
 class _Group:
-    """The parsed parameters with one suffix."""
-
     resources: dict[str, int] = field(default_factory=dict)
     conditions: ProviderConditions = _NO_CONDITIONS
     member_of: list[str] = field(default_factory=list)

@@ -52,7 +52,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", None)
         self._writer = cast("AnswerWriter", None)
         self._reader = RequestReader(listener.limits.body_bytes)
-        self._reserved = 0
+        self._reserved_bytes = 0
         self._environment: dict[str, Any] = {}
         self._exchange: Exchange | None = None
         self._watch: Watch | None = None
@@ -70,7 +70,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.regulate_reading()
 
     def _count_bytes(self) -> None:
-        self.listener.table.set_held_bytes(self, self._reserved + self._writer.unread)
+        self.listener.table.set_held_bytes(self, self._reserved_bytes + self._writer.unread)
 
     # Called by asyncio.
 
@@ -226,13 +226,13 @@ class HttpConnection(asyncio.BufferedProtocol):
             # Pipelined requests remain in the kernel until the answer has been read.
             return SMALL_BYTES - reader.ahead
         free = SMALL_BYTES - reader.held_bytes
-        if free > 0 and not self._reserved:
+        if free > 0 and not self._reserved_bytes:
             return min(reader.piece, free)
-        missing = reader.most_bytes - self._reserved
+        missing = reader.most_bytes - self._reserved_bytes
         if missing > 0:
             if not self.listener.table.reserve(self, missing):
                 return 0
-            self._reserved += missing
+            self._reserved_bytes += missing
         return reader.piece
 
     def _read_request(self) -> None:
@@ -264,8 +264,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_persistent = head.keep_alive and self._reader.dropped is None
         head.environment.update(self._environment)
         self._exchange = exchange = Exchange(self.listener.application, self, head)
-        if self._reserved:
-            self._reserved = head.size
+        if self._reserved_bytes:
+            self._reserved_bytes = head.size
             self._count_bytes()
         self._enter(Phase.ANSWERING)
         self._writer.begin(can_probe=not head.is_http_1_0)
@@ -283,7 +283,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _release_request(self) -> None:
         exchange, self._exchange = self._exchange, None
-        self._reserved = 0
+        self._reserved_bytes = 0
         self._count_bytes()
         if exchange is not None and self._next_step == self._continue_stream:
             self.listener.pool.proceed(exchange.close)
@@ -300,7 +300,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def send_last(self, data: bytes) -> None:
         """Send the end of an answer."""
-        self._reserved = 0
+        self._reserved_bytes = 0
         self._send(data, self._end_answer)
 
     def abort_answer(self) -> None:
@@ -335,7 +335,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def begin_watch(self, data: bytes, watch: Watch) -> None:
         """Send the beginning of an answer that consists of the events of a watch."""
-        self._watch, self._reserved = watch, 0
+        self._watch, self._reserved_bytes = watch, 0
         if self._transport.is_closing():
             self._end_watch()
         else:

@@ -171,7 +171,6 @@ def _is_loopback(host: str) -> bool:
 
 
 def _read_expiries(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:
-    """Return the expiry of all certificates that the service presents or trusts."""
     files = [
         (CertificateUse.SERVER, settings.certificate),
         (CertificateUse.CLIENT_AUTHORITY, settings.client_authority),
