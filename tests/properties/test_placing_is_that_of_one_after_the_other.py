@@ -133,7 +133,7 @@ def placed(world, call, *, explain=False):
             for request in call.requests
         ),
         rules=tuple(
-            model.Rule(
+            model.PlacingRule(
                 None if rule.domains == TREES else tuple(map(uuid_of, rule.domains)),
                 rule.max_per_domain,
                 rule.max_skew,
@@ -148,7 +148,7 @@ def placed(world, call, *, explain=False):
         explain=explain,
     )
     holders = {
-        consumer: model.Holder(0, by_provider({(p, c): n for p, c, n in alloc}), 1)
+        consumer: model.PlacedConsumer(0, by_provider({(p, c): n for p, c, n in alloc}), 1)
         for consumer, alloc in call.holders.items()
     }
     placer = ConsumerPlacer(forest_of(world), placing_call, holders, Budget())

@@ -12,8 +12,8 @@ from treeclaim.client.session import run_parallel, split_batches
 from treeclaim.model.parts import (
     INVENTORIES,
     NameSet,
+    PartValues,
     ProviderPart,
-    Values,
 )
 from treeclaim.model.provider import AMOUNTS, AttributeValue, Inventory
 
@@ -35,7 +35,7 @@ class ProviderState:
     name: str
     parent: str | None
     generation: int = 0
-    values: Values = field(default_factory=dict)
+    values: PartValues = field(default_factory=dict)
 
 
 def compute_capacity(fields: Mapping[str, Any]) -> int:

@@ -24,7 +24,7 @@ from treeclaim.model.provider import Attributes, are_same_attributes
 
 Value = TypeVar("Value")
 
-Values = Mapping[str, Any]
+PartValues = Mapping[str, Any]
 """Values of parts by the parts' names; unknown and omitted ones are absent."""
 
 
@@ -75,11 +75,11 @@ class ProviderPart(Generic[Value]):
         """Return the value of a new provider."""
         return cast("Value", {})
 
-    def value_in(self, values: Values) -> Value | None:
+    def value_in(self, values: PartValues) -> Value | None:
         """Return the value of this part; None if it is absent."""
         return values.get(self.name)
 
-    def or_empty(self, values: Values) -> Value:
+    def or_empty(self, values: PartValues) -> Value:
         """Return the value of this part; an empty value if it is absent."""
         value: Value = values.get(self.name, self.empty)
         return value

@@ -21,7 +21,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
-from treeclaim.model.extension.placing import Holder, PlacingCall
+from treeclaim.model.extension.placing import PlacedConsumer, PlacingCall
 from treeclaim.model.microversions import Version
 from treeclaim.model.query.value_parsers import QueryError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
@@ -170,7 +170,7 @@ def _write_alternatives(
     yield b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
 
 
-def placing_question(placing: PlacingCall, holders: Mapping[str, Holder]) -> Question:
+def placing_question(placing: PlacingCall, holders: Mapping[str, PlacedConsumer]) -> Question:
     """Return the question for the placements of a call (contract page 98, section 4).
 
     The answer is a serialized `PlacingOutcome`, which is not cached. An unknown name raises QueryError.

@@ -4,7 +4,7 @@
 from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import ConsumerPlacer
-from treeclaim.model.extension.placing import PlacingCall, PlacingRequest, Rule
+from treeclaim.model.extension.placing import PlacingCall, PlacingRequest, PlacingRule
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 HOSTS = 40
@@ -12,7 +12,7 @@ ROOMY = 37
 """The only host with room for all."""
 
 WANTED = RequestGroup("", {"VCPU": 2})
-TOGETHER = Rule(
+TOGETHER = PlacingRule(
     domains=None,
     same_domain=True,
     requests=frozenset({0}),

@@ -10,7 +10,7 @@ from typing import Any
 
 from treeclaim.client.topology.document import Items, Members
 from treeclaim.model.names import NAMESPACE
-from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
+from treeclaim.model.parts import INVENTORIES, PARTS, PartValues, ProviderPart
 
 PLACEHOLDERS = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 """Placeholders, doubled braces, and single braces, which are faults."""
@@ -33,7 +33,7 @@ def fill_placeholders(name: str, number: int, parent: str) -> str:
     return PLACEHOLDERS.sub(replacement, name)
 
 
-def rename_consumed(values: Values, rename: Callable[[str], str]) -> Values:
+def rename_consumed(values: PartValues, rename: Callable[[str], str]) -> PartValues:
     """Return the values of an entry with renamed providers in `consumes`."""
     stock = INVENTORIES.or_empty(values)
     if not any(fields.get("consumes") for fields in stock.values()):
@@ -70,7 +70,7 @@ class PlannedProvider:
     entry: Members
     uuid: str = ""
     parent: str | None = None
-    values: Values = field(default_factory=dict)
+    values: PartValues = field(default_factory=dict)
     children: "Sequence[PlannedProvider] | None" = None
     count: int = 1
 

@@ -20,7 +20,7 @@ from treeclaim.forest.placing.rules import EligibleDomains, RuleDomains, RuleSta
 from treeclaim.forest.placing.tree_counts import bound_by_tree
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.placing import Holder, Placement, PlacingCall, Rule
+from treeclaim.model.extension.placing import PlacedConsumer, Placement, PlacingCall, PlacingRule
 
 
 @dataclass
@@ -49,7 +49,7 @@ class ConsumerPlacer:
         self,
         forest: Forest,
         placing: PlacingCall,
-        holders: Mapping[str, Holder],
+        holders: Mapping[str, PlacedConsumer],
         budget: Budget,
     ) -> None:
         """Prepare the rules; `holders` are the consumers of the call, and of its rules, with allocations."""
@@ -87,7 +87,7 @@ class ConsumerPlacer:
                 open_domains &= most > best.reached
         return self._attempt(None, room) if best is None else best
 
-    def _bound_reached(self, rule: Rule, domains: RuleDomains) -> Rows:
+    def _bound_reached(self, rule: PlacingRule, domains: RuleDomains) -> Rows:
         """Return upper bounds of `Attempt.reached` in each domain."""
         draws = any(request.from_holds for request in self.placing.requests)
         if draws:
@@ -121,7 +121,7 @@ class ConsumerPlacer:
 
     # -- one domain after the other --------------------------------------------------------------
 
-    def _find_counted_holders(self, rule: Rule) -> list[Holder]:
+    def _find_counted_holders(self, rule: PlacingRule) -> list[PlacedConsumer]:
         """Return the consumers with allocations that a rule counts."""
         names = [
             consumer for number, consumer in self._list_consumers() if number in rule.requests
@@ -129,7 +129,9 @@ class ConsumerPlacer:
         counted = (*names, *rule.others)
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
-    def _draw_domains(self, rule: Rule, domains: RuleDomains, open_domains: Mask) -> Iterator[int]:
+    def _draw_domains(
+        self, rule: PlacingRule, domains: RuleDomains, open_domains: Mask
+    ) -> Iterator[int]:
         """Yield open domains in the order of the first new consumer's candidates.
 
         `open_domains` is changed: yielded domains are closed, and the caller may close further domains.
@@ -159,7 +161,7 @@ class ConsumerPlacer:
                 open_domains[visited_domains] = False
                 yield from domains.sort(visited_domains)
 
-    def _find_first_request(self, rule: Rule) -> int | None:
+    def _find_first_request(self, rule: PlacingRule) -> int | None:
         """Return the number of the request of the rule's first consumer without allocations."""
         new = (
             number for number, consumer in self._list_consumers() if consumer not in self.holders
@@ -284,7 +286,7 @@ class ConsumerPlacer:
 
     # -- consumers with allocations --------------------------------------------------------------
 
-    def _find_trees(self, holder: Holder) -> tuple[int, ...]:
+    def _find_trees(self, holder: PlacedConsumer) -> tuple[int, ...]:
         return find_trees(self.forest, find_rows(self.forest, holder.allocations))
 
     def _make_holder_placement(self, consumer: str) -> Placement:

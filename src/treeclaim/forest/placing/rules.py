@@ -17,7 +17,7 @@ from treeclaim.forest.table.columns import (
     sum_by_part,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.placing import Rule
+from treeclaim.model.extension.placing import PlacingRule
 from treeclaim.model.extension.planning import PlanRule
 
 EligibleDomains = Mapping[int, Mask]
@@ -102,7 +102,7 @@ class RuleState:
     def __init__(
         self,
         number: int,
-        rule: Rule,
+        rule: PlacingRule,
         domains: RuleDomains,
         only: int | None = None,
         present: Sequence[int] = (),
@@ -176,7 +176,7 @@ class RuleState:
         return self.rule.max_skew + least, emptiest
 
 
-AnyRule = TypeVar("AnyRule", Rule, PlanRule)
+AnyRule = TypeVar("AnyRule", PlacingRule, PlanRule)
 
 
 def prepare_rules(
@@ -200,7 +200,7 @@ def make_rule_states(
     """
     states: dict[str, list[RuleState]] = {}
     for number, (rule, domains) in enumerate(rules):
-        state = RuleState(number, Rule(None, max_per_domain=rule.max_per_domain), domains)
+        state = RuleState(number, PlacingRule(None, max_per_domain=rule.max_per_domain), domains)
         for consumer in rule.consumers:
             states.setdefault(consumer, []).append(state)
             state.add(trees.get(consumer, ()))

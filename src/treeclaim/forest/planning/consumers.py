@@ -17,8 +17,8 @@ from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.planning import (
     AllocationColumns,
-    ConsumersRead,
-    HoldsRead,
+    ConsumerSnapshotPart,
+    HoldSnapshot,
     OwnerColumns,
     RequestColumns,
 )
@@ -72,7 +72,7 @@ Consumers = dict[str, PlannedConsumer]
 
 
 def read_consumers(
-    forest: Forest, parts: Iterable[ConsumersRead], budget: Budget
+    forest: Forest, parts: Iterable[ConsumerSnapshotPart], budget: Budget
 ) -> tuple[Consumers, Mapping[str, str]]:
     """Read consumers from parts of one snapshot, which must be that of the Forest.
 
@@ -83,7 +83,7 @@ def read_consumers(
     request_texts: dict[str, str] = {}
     owners: dict[str, tuple[str, str | None, int]] = {}
     allocations_by_consumer: dict[str, dict[str, dict[str, int]]] = {}
-    holds = HoldsRead(frozenset(), {})
+    holds = HoldSnapshot(frozenset(), {})
     for part in parts:
         budget.check()
         match part:
@@ -94,7 +94,7 @@ def read_consumers(
                 owners.update(zip(part.uuid, owner_rows, strict=True))
             case RequestColumns():
                 request_texts.update(zip(part.consumer, part.request, strict=True))
-            case HoldsRead():
+            case HoldSnapshot():
                 holds = part
     consumers = {
         uuid: PlannedConsumer(

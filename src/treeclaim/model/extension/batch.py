@@ -15,7 +15,7 @@ from treeclaim.model.errors import (
     ProviderGenerationConflictError,
     TreeclaimError,
 )
-from treeclaim.model.parts import Values
+from treeclaim.model.parts import PartValues
 
 MOST_PROBLEMS = 100
 """Most problems in one response (contract page 99, section 8)."""
@@ -37,7 +37,7 @@ class BatchEntry:
     name: str | None
     parent: str | Omission | None = Omission.OMITTED
     generation: int | None = None
-    values: Values = field(default_factory=dict)
+    values: PartValues = field(default_factory=dict)
 
 
 class BatchResult(StrEnum):

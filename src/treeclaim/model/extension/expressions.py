@@ -55,7 +55,7 @@ class VersionValue:
         return cls(tuple(numbers))
 
 
-Value = AttributeValue | VersionValue
+ExpressionValue = AttributeValue | VersionValue
 """A value in an expression."""
 
 
@@ -93,7 +93,7 @@ class Comparison:
 
     name: str
     operator: Operator
-    values: tuple[Value, ...]
+    values: tuple[ExpressionValue, ...]
 
 
 Node = Disjunction | Conjunction | Negation | Existence | Comparison
@@ -202,7 +202,7 @@ class _Reader:
         operator = Operator(sign[0])
         return Comparison(name, operator, (self._value(ordered=operator not in _NO_ORDER),))
 
-    def _list(self) -> tuple[Value, ...]:
+    def _list(self) -> tuple[ExpressionValue, ...]:
         if not self._opens():
             self._refuse()
         values = [self._value()]
@@ -219,7 +219,7 @@ class _Reader:
         self.names[name] = None
         return name
 
-    def _value(self, *, ordered: bool = False) -> Value:
+    def _value(self, *, ordered: bool = False) -> ExpressionValue:
         """Read a value; an ordered value is a number or a version."""
         word = self._next_word()
         self._values += 1

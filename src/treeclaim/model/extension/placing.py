@@ -9,7 +9,7 @@ from treeclaim.model.request import CandidateRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PlacingRule:
     """A rule between the placements of several consumers; it has one of three limits.
 
     Attributes:
@@ -62,7 +62,7 @@ class PlacingCall:
     """
 
     requests: tuple[PlacingRequest, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[PlacingRule, ...]
     partial: bool = False
     explain: bool = False
 
@@ -73,8 +73,8 @@ class PlacingCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """A consumer with allocations before the call; `alternative` is -1 for a consumer in `Rule.others`."""
+class PlacedConsumer:
+    """A consumer with allocations before the call; `alternative` is -1 for a consumer in `PlacingRule.others`."""
 
     alternative: int
     allocations: Amounts
@@ -87,7 +87,7 @@ class Placement:
 
     Attributes:
         alternative: Index of the used alternative.
-        mappings: Provider uuids by suffix; None for a `Holder`.
+        mappings: Provider uuids by suffix; None for a `PlacedConsumer`.
         dropped: Indices of the violated soft rules, ascending.
         roots: UUID and name of the root of each tree.
         is_approximate: Whether a heuristic chose the placement, so that a better one may exist.

@@ -83,7 +83,7 @@ class RequestColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldsRead:
+class HoldSnapshot:
     """The holds of the cloud.
 
     Attributes:
@@ -98,7 +98,7 @@ class HoldsRead:
 Document = dict[str, Any]
 """A JSON response."""
 
-ConsumersRead = AllocationColumns | OwnerColumns | RequestColumns | HoldsRead
+ConsumerSnapshotPart = AllocationColumns | OwnerColumns | RequestColumns | HoldSnapshot
 """A part of a consistent snapshot of consumers."""
 
 

@@ -37,11 +37,11 @@ from treeclaim.model.request import (
     ValueList,
 )
 
-Values = Mapping[str, list[str]]
+ParameterValues = Mapping[str, list[str]]
 """All values of each parameter, in order."""
 
 
-def require_once(values: Values) -> None:
+def require_once(values: ParameterValues) -> None:
     """Refuse repeated parameters that may not be repeated."""
     for name, texts in values.items():
         parameter = find_parameter(name) if len(texts) > 1 else None
@@ -49,12 +49,12 @@ def require_once(values: Values) -> None:
             raise repeated_parameter(quote_value(name))
 
 
-def _split_items(values: Values, name: str) -> list[str]:
+def _split_items(values: ParameterValues, name: str) -> list[str]:
     """Return the comma-separated items of all values of a parameter."""
     return [item.strip() for value in values.get(name, []) for item in value.split(",")]
 
 
-def parse_root(values: Values, version: Version) -> ProviderConditions:
+def parse_root(values: ParameterValues, version: Version) -> ProviderConditions:
     """Parse the conditions on the anchor root; without the extension, only one `root_required` is allowed."""
     required = values.get("root_required", [])
     if len(required) > 1 and not version.is_extended:
@@ -82,7 +82,7 @@ def parse_root(values: Values, version: Version) -> ProviderConditions:
     )
 
 
-def _parse_root_in_tree(values: Values) -> ProviderConditions:
+def _parse_root_in_tree(values: ParameterValues) -> ProviderConditions:
     """Parse `root_in_tree`: uuids of providers in the wanted trees, or after `!`, in unwanted trees."""
     if "root_in_tree" not in values:
         return ProviderConditions()
@@ -99,7 +99,7 @@ def _parse_root_in_tree(values: Values) -> ProviderConditions:
     return ProviderConditions(in_tree=uuids)
 
 
-def parse_isolate(values: Values, suffixes: Collection[str]) -> frozenset[str]:
+def parse_isolate(values: ParameterValues, suffixes: Collection[str]) -> frozenset[str]:
     """Parse `isolate`: suffixes of groups that share no provider."""
     if "isolate" in values and "group_policy" in values:
         raise unusable_parameter("isolate", "it cannot be combined with group_policy.")
@@ -116,7 +116,7 @@ def _require_suffixes(parameter: str, named: Collection[str], suffixes: Collecti
             )
 
 
-def parse_same_subtree(values: Values, version: Version) -> tuple[SubtreeList, ...]:
+def parse_same_subtree(values: ParameterValues, version: Version) -> tuple[SubtreeList, ...]:
     """Parse `same_subtree`; with the extension, `!` marks groups outside the subtree."""
     lists = []
     for value in values.get("same_subtree", []):
@@ -164,7 +164,7 @@ def parse_tolerates(name: str, value: str) -> frozenset[str]:
     return frozenset(keys)
 
 
-def parse_can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
+def parse_can_split(values: ParameterValues, resources: Collection[str]) -> frozenset[str]:
     """Parse `can_split`: classes of the unsuffixed group."""
     named = _split_items(values, "can_split")
     for name in named:
@@ -175,7 +175,7 @@ def parse_can_split(values: Values, resources: Collection[str]) -> frozenset[str
     return frozenset(named)
 
 
-def parse_from_holds(values: Values) -> tuple[str, ...]:
+def parse_from_holds(values: ParameterValues) -> tuple[str, ...]:
     """Parse `from_holds`: different uuids of holds."""
     holds: dict[str, None] = {}
     texts = _split_items(values, "from_holds")
@@ -199,7 +199,7 @@ def parse_where(name: str, text: str) -> Expression:
         raise unusable_parameter(name, f"it cannot be parsed at column {error.column}.") from error
 
 
-def parse_value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, ...]:
+def parse_value_lists(values: ParameterValues, suffixes: Collection[str]) -> tuple[ValueList, ...]:
     """Parse `match` and `distinct`: an attribute, and suffixes of groups."""
     lists = []
     for parameter in ("match", "distinct"):

@@ -6,8 +6,8 @@ from typing import Any
 
 from treeclaim.model.extension.planning import (
     AllocationColumns,
-    ConsumersRead,
-    HoldsRead,
+    ConsumerSnapshotPart,
+    HoldSnapshot,
     OwnerColumns,
     RequestColumns,
 )
@@ -31,7 +31,7 @@ class _PagedQuery:
 
     def __init__(
         self,
-        kind: Callable[..., ConsumersRead],
+        kind: Callable[..., ConsumerSnapshotPart],
         expressions: Expressions,
         source: str,
         uuid: str,
@@ -47,7 +47,7 @@ class _PagedQuery:
 
     def load(
         self, transaction: ReadTransaction, uuids: Sequence[str] | None
-    ) -> Iterator[ConsumersRead]:
+    ) -> Iterator[ConsumerSnapshotPart]:
         """Yield the part of consumers (None for all), page by page."""
         for chunk in chunks(uuids or ()):
             page = columns(transaction, self._named, uuids=list(chunk))
@@ -104,9 +104,9 @@ _PARTS = (
 
 def load_planned_consumers(
     transaction: ReadTransaction, uuids: Sequence[str] | None = None
-) -> Iterator[ConsumersRead]:
+) -> Iterator[ConsumerSnapshotPart]:
     """Yield the records of consumers (None for all), part by part."""
     for part in _PARTS:
         yield from part.load(transaction, uuids)
     hold_uuids = frozenset(uuid for (uuid,) in transaction.rows(EXISTING_HOLDS))
-    yield HoldsRead(hold_uuids, load_draws(transaction, uuids))
+    yield HoldSnapshot(hold_uuids, load_draws(transaction, uuids))

@@ -41,7 +41,7 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.claim import HOLD_TYPE
-from treeclaim.model.extension.placing import PlacingCall, PlacingRequest, Rule
+from treeclaim.model.extension.placing import PlacingCall, PlacingRequest, PlacingRule
 from treeclaim.replica.questions import alternatives_question, capacity_question, make_question_key
 
 _MOST_REQUESTS = 64
@@ -286,13 +286,13 @@ def _read_request(
     return placing_request
 
 
-def _read_rule(place: str, rule: PlacementRule, count: int) -> Rule:
+def _read_rule(place: str, rule: PlacementRule, count: int) -> PlacingRule:
     requests = frozenset(range(count)) if rule.requests is None else rule.requests
     if any(request >= count for request in requests):
         raise bad_request(f"{place}: 'requests' names a request that is not in the call.")
     if rule.same_domain and rule.soft:
         raise bad_request(f"{place}: 'same_domain' cannot be soft.")
-    return Rule(
+    return PlacingRule(
         domains=rule.domains or None,
         max_per_domain=rule.max_per_domain,
         max_skew=rule.max_skew,

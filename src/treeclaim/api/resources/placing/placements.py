@@ -16,7 +16,7 @@ from treeclaim.forest.planning.entries import find_tree_rows
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.errors import HoldRefusedError
 from treeclaim.model.extension.placing import (
-    Holder,
+    PlacedConsumer,
     Placement,
     PlacingCall,
     PlacingRequest,
@@ -114,7 +114,7 @@ class Placer:
 
     def _find_holders(
         self, removed_uuids: AbstractSet[str], *, may_be_holds: bool
-    ) -> dict[str, Holder]:
+    ) -> dict[str, PlacedConsumer]:
         """Return the consumers with allocations, with their alternative; -1 for consumers in `with` of a rule.
 
         Raises:
@@ -126,7 +126,7 @@ class Placer:
         stored = self._store.read(find_holders, named, may_be_holds=may_be_holds)
         held = _without_removed(stored, removed_uuids)
         holders = {
-            consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
+            consumer: PlacedConsumer(-1, held[consumer].allocations, held[consumer].generation)
             for consumer in rule_members & held.keys()
         }
         conflicting_consumers = []
@@ -145,7 +145,9 @@ class Placer:
                 ):
                     conflicting_consumers.append(consumer)
                 else:
-                    holders[consumer] = Holder(alternative, state.allocations, state.generation)
+                    holders[consumer] = PlacedConsumer(
+                        alternative, state.allocations, state.generation
+                    )
         if conflicting_consumers:
             raise ApiError(
                 HTTPStatus.CONFLICT,
@@ -182,13 +184,13 @@ class Placer:
                 if request.project_id not in projects[hold]:
                     raise HoldRefusedError(hold, "project")
 
-    def _find_places(self, holders: Mapping[str, Holder]) -> PlacingOutcome:
+    def _find_places(self, holders: Mapping[str, PlacedConsumer]) -> PlacingOutcome:
         question = placing_question(self._placing, holders)
         pieces = answer_question(self._call, question, self._assumptions, self._arrival)
         return PlacingOutcome.read(b"".join(pieces))
 
     def _reply(
-        self, outcome: PlacingOutcome, holders: Mapping[str, Holder], status: HTTPStatus
+        self, outcome: PlacingOutcome, holders: Mapping[str, PlacedConsumer], status: HTTPStatus
     ) -> Reply:
         new_generation = None if self._is_dry else _NEW_GENERATION
         document: dict[str, Any] = {
