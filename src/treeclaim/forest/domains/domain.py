@@ -30,7 +30,7 @@ class Domain:
 
     Attributes:
         starts: The first option of each anchor, and the end, int64, shape (anchors + 1,).
-        positions: Rows of providers, in canonical order within an anchor, int64, shape (options,).
+        rows: Rows of providers, in canonical order within an anchor, int64, shape (options,).
         order: The canonical order of trees.
         is_local: Whether each provider is in its anchor's tree.
         room: Most units that one candidate may take, int64, shape (options,), by the name of each class
@@ -39,7 +39,7 @@ class Domain:
     """
 
     starts: Integers
-    positions: Integers
+    rows: Integers
     order: TreeOrder
     is_local: bool
     room: Mapping[str, Integers]
@@ -49,7 +49,7 @@ class Domain:
     def nbytes(self) -> int:
         """Return the memory of the domain, including its cached keys."""
         uses = 0 if self.uses is None else 3 * self.uses.codes.nbytes
-        return self.starts.nbytes + (2 + len(self.room)) * self.positions.nbytes + uses
+        return self.starts.nbytes + (2 + len(self.room)) * self.rows.nbytes + uses
 
     @property
     def counts(self) -> Integers:
@@ -61,7 +61,7 @@ class Domain:
     def keys(self) -> Integers:
         """Return `anchor * order.span` and the rank of the provider, ascending, int64, shape (options,)."""
         anchors: Integers = np.arange(len(self.starts) - 1).repeat(self.counts)
-        return require_ascending(anchors * self.order.span + self.order.rank(self.positions))
+        return require_ascending(anchors * self.order.span + self.order.rank(self.rows))
 
     def options_below(
         self, anchors: Integers, heads: Rows, *, are_own: bool
@@ -77,7 +77,7 @@ class Domain:
             The first option, and one past the last, both int64, shape (n,).
         """
         sizes = self.order.end[heads] - heads
-        if are_own and self._places <= 2 * (len(heads) + len(self.positions)):
+        if are_own and self._places <= 2 * (len(heads) + len(self.rows)):
             at = self._place_of(anchors, heads)
             return self._passed.take(at), self._passed.take(at + sizes)
         keys = anchors * self.order.span + self.order.rank(heads)
@@ -99,27 +99,27 @@ class Domain:
         """Return the number of options before each place, and the total; all options must be local."""
         passed_places = np.zeros(self._places + 1, dtype=np.int64)
         anchors = np.arange(len(self.starts) - 1).repeat(self.counts)
-        passed_places[self._place_of(anchors, self.positions) + 1] = 1
+        passed_places[self._place_of(anchors, self.rows) + 1] = 1
         passed_places.cumsum(out=passed_places)
         return passed_places
 
     @cached_property
-    def _by_position(self) -> Integers | None:
+    def _by_row(self) -> Integers | None:
         """Return the option by row, -1 for none; None if a provider is an option of two anchors.
 
         Only sharing providers have several anchors.
         """
-        numbers = np.arange(len(self.positions))
+        numbers = np.arange(len(self.rows))
         number_at = np.full(len(self.order.tree), -1, dtype=np.int64)
-        number_at[self.positions] = numbers
-        return number_at if (number_at[self.positions] == numbers).all() else None
+        number_at[self.rows] = numbers
+        return number_at if (number_at[self.rows] == numbers).all() else None
 
-    def find_options(self, anchors: Integers, positions: Integers) -> Integers:
+    def find_options(self, anchors: Integers, rows: Integers) -> Integers:
         """Return the options of providers, shape (n, k), given n anchors; -1 for providers that are none."""
         # A table of all rows pays off only with as many look-ups.
-        if positions.size > len(self.order.tree) and self._by_position is not None:
-            return self._by_position.take(positions)
-        keys = anchors[:, None] * self.order.span + self.order.rank(positions)
+        if rows.size > len(self.order.tree) and self._by_row is not None:
+            return self._by_row.take(rows)
+        keys = anchors[:, None] * self.order.span + self.order.rank(rows)
         is_option, options = find_ascending(self.keys, keys)
         options[~is_option] = -1
         return options
@@ -130,7 +130,7 @@ class Domain:
             return self
         return Domain(
             starts=counts_before(options)[self.starts],
-            positions=self.positions[options],
+            rows=self.rows[options],
             order=self.order,
             is_local=self.is_local,
             room={name: room[options] for name, room in self.room.items()},
@@ -153,7 +153,7 @@ def sum_ranges(numbers: Integers, first: Integers, end: Integers) -> npt.NDArray
 def slots_served(constraint: JointConstraint, domain: Domain) -> Integers:
     """Return how many of the constraint's slots each option could serve, int64, shape (options,)."""
     if constraint.resource_class is None:
-        return np.ones(len(domain.positions), dtype=np.int64)
+        return np.ones(len(domain.rows), dtype=np.int64)
     return domain.room[constraint.resource_class] // constraint.least
 
 
@@ -185,7 +185,7 @@ def build_domain(
         option_uses = find_uses(forest, pairs, uses, numbers)
     return Domain(
         starts=starts,
-        positions=_select_fitting(pairs.provider[chosen], fits),
+        rows=_select_fitting(pairs.provider[chosen], fits),
         order=forest.order,
         is_local=pairs.is_local,
         room=room,

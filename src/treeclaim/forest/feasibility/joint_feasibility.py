@@ -184,11 +184,11 @@ class JointFeasibility:
             self._budget.check()
             members = indices[size_numbers == number]
             first = self._joint_domains[0].starts[anchors[members]]
-            base = self._joint_domains[0].positions[first]
+            base = self._joint_domains[0].rows[first]
             columns = []
             for domain, width in zip(self._joint_domains, widths, strict=True):
                 options = domain.starts[anchors[members]][:, None] + np.arange(width)
-                columns.append(domain.positions[options] - base[:, None])
+                columns.append(domain.rows[options] - base[:, None])
                 columns += [room[options] for room in domain.room.values()]
             rows = np.concatenate(columns, axis=1)
             prefix = number.to_bytes(4, "little")
@@ -221,7 +221,7 @@ class JointFeasibility:
             domain = self._domains[slot]
             if id(domain) not in options_by_domain:
                 part = slice(domain.starts[anchor], domain.starts[anchor + 1])
-                options = options_by_domain[id(domain)] = domain.positions[part].tolist()
+                options = options_by_domain[id(domain)] = domain.rows[part].tolist()
                 units = slots_served(constraint, domain) if name is None else domain.room[name]
                 room.update(zip(options, units[part].tolist(), strict=True))
             if slot in open_slots:

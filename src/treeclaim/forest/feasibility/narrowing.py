@@ -55,7 +55,7 @@ def _keys(domain: Domain, values: Integers) -> Integers:
     """Return a number for the anchor and value of each option, int64, shape (options,)."""
     distinct_values, number = np.unique(values, return_inverse=True)
     anchors = np.arange(len(domain.starts) - 1).repeat(domain.counts)
-    keys: Integers = anchors * len(distinct_values) + number[domain.positions]
+    keys: Integers = anchors * len(distinct_values) + number[domain.rows]
     return keys
 
 
@@ -102,11 +102,11 @@ class Heads:
 
     Attributes:
         starts: Index of each anchor's first head, int64, shape (anchors + 1,).
-        positions: Rows of heads, in canonical order within an anchor, int64, shape (heads,).
+        rows: Rows of heads, in canonical order within an anchor, int64, shape (heads,).
     """
 
     starts: Integers
-    positions: Integers
+    rows: Integers
 
 
 def find_heads(
@@ -122,17 +122,17 @@ def find_heads(
     options have room for all competing slots.
     """
     distinct = {id(domains[slot]): domains[slot] for slot in members}
-    anchors, positions = _merge_options(list(distinct.values()), order)
-    viable = np.ones(len(positions), dtype=np.bool_)
+    anchors, rows = _merge_options(list(distinct.values()), order)
+    viable = np.ones(len(rows), dtype=np.bool_)
     are_own = all(domain.is_local for domain in domains)
     inside = {}
     for number, domain in distinct.items():
-        first, end = domain.options_below(anchors, positions, are_own=are_own)
+        first, end = domain.options_below(anchors, rows, are_own=are_own)
         inside[number] = first, end
         viable &= end > first
     for constraint in joint_constraints:
         competing = {id(domains[slot]): domains[slot] for slot in constraint.slots}
-        served, units = np.zeros(len(positions)), np.zeros(len(positions))
+        served, units = np.zeros(len(rows)), np.zeros(len(rows))
         for number, domain in competing.items():
             served += sum_ranges(slots_served(constraint, domain), *inside[number])
             if constraint.resource_class is not None:
@@ -140,10 +140,8 @@ def find_heads(
         viable &= served >= len(constraint.slots)
         if constraint.resource_class is not None:
             viable &= units >= constraint.total
-    anchors, positions = anchors[viable], positions[viable]
-    return Heads(
-        starts=search_ascending(anchors, np.arange(anchor_count + 1)), positions=positions
-    )
+    anchors, rows = anchors[viable], rows[viable]
+    return Heads(starts=search_ascending(anchors, np.arange(anchor_count + 1)), rows=rows)
 
 
 def _merge_options(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:

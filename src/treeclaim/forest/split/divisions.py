@@ -25,15 +25,15 @@ from treeclaim.model.request import NO_GROUP, STRICT, SplitPolicy
 class Offer:
     """The row of a provider, and the multiples of the step that it offers, `0 < least <= most`."""
 
-    position: int
+    row: int
     least: int
     most: int
 
     @classmethod
-    def of(cls, position: int, bounds: tuple[int, int], step: int) -> "Offer | None":
+    def of(cls, row: int, bounds: tuple[int, int], step: int) -> "Offer | None":
         """Return the offer of the multiples of a step within bounds, None if there are none."""
         least, most = -(-max(bounds[0], 1) // step) * step, bounds[1] // step * step
-        return cls(position, least, most) if least <= most else None
+        return cls(row, least, most) if least <= most else None
 
 
 Offers = tuple[Offer, ...]
@@ -177,9 +177,9 @@ _ANCHORS_KEPT = 64
 
 
 class _Giver(NamedTuple):
-    """A provider and the limits of its inventory; `position` is its row, `free` its free units."""
+    """The row of a provider, its free units, and the limits of its inventory."""
 
-    position: int
+    row: int
     free: int
     min_unit: int
     max_unit: int
@@ -210,7 +210,7 @@ class SplitClass:
         """Yield the row and units of each part of a division, one division for each set; see `sets`."""
         for offers in self.sets(anchor, used_units):
             parts = self._divide(offers, self.amount, self._step(anchor))
-            yield tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
+            yield tuple((offer.row, part) for offer, part in zip(offers, parts, strict=True))
 
     def sets(self, anchor: int, used_units: Mapping[int, int]) -> Iterator[Offers]:
         """Yield the minimal viable sets of an anchor, each in the order of a vector of parts.
@@ -221,37 +221,35 @@ class SplitClass:
         if self.amount % step:
             for giver in givers:
                 if self._gives_all(giver, used_units):
-                    yield (Offer(giver.position, self.amount, self.amount),)
+                    yield (Offer(giver.row, self.amount, self.amount),)
             return
         offers = self._offers(givers, used_units, step)
         yield from minimal_sets(offers, self.amount, self._budget)
 
-    def _rank(self, position: int, anchor: int) -> tuple[bool, int | str]:
+    def _rank(self, row: int, anchor: int) -> tuple[bool, int | str]:
         """Return the sort key of providers: the tree in pre-order, then sharing ones by UUID."""
         order = self._forest.order
-        if order.tree[position] == anchor:
-            return False, position
-        return True, self._forest.uuid_of(position)
+        if order.tree[row] == anchor:
+            return False, row
+        return True, self._forest.uuid_of(row)
 
     def _offers(
         self, givers: Sequence[_Giver], used_units: Mapping[int, int], step: int
     ) -> Offers:
-        offers = (
-            Offer.of(giver.position, self._bounds(giver, used_units), step) for giver in givers
-        )
+        offers = (Offer.of(giver.row, self._bounds(giver, used_units), step) for giver in givers)
         return tuple(offer for offer in offers if offer is not None)
 
     def _bounds(self, giver: _Giver, used_units: Mapping[int, int]) -> tuple[int, int]:
-        free = min(giver.free - used_units.get(giver.position, 0), self.amount)
+        free = min(giver.free - used_units.get(giver.row, 0), self.amount)
         return (1, free) if self.is_any_amount else (giver.min_unit, min(free, giver.max_unit))
 
     def _gives_all(self, giver: _Giver, used_units: Mapping[int, int]) -> bool:
         least, most = self._bounds(giver, used_units)
         return least <= self.amount <= most and not self.amount % giver.step_size
 
-    def admits_units(self, position: int, units: int) -> bool:
+    def admits_units(self, row: int, units: int) -> bool:
         """Return whether a provider's `max_unit` admits the units of all groups together."""
-        index = self._columns.index_of(position)
+        index = self._columns.index_of(row)
         return self.is_any_amount or units <= int(self._columns.max_unit.values[index])
 
     def _step_at(self, anchor: int) -> int:
@@ -264,9 +262,9 @@ class SplitClass:
 
     def _givers_at(self, anchor: int) -> list[_Giver]:
         columns = self._columns
-        positions = self._relation.providers_of(anchor).tolist()
-        positions.sort(key=lambda position: self._rank(position, anchor))
-        indices = search_ascending(columns.row.values, positions)
+        rows = self._relation.providers_of(anchor).tolist()
+        rows.sort(key=lambda row: self._rank(row, anchor))
+        indices = search_ascending(columns.row.values, rows)
         limits = (columns.free, columns.min_unit, columns.max_unit, columns.step_size)
         numbers = [column.values[indices].tolist() for column in limits]
-        return [_Giver(*row) for row in zip(positions, *numbers, strict=True)]
+        return [_Giver(*row) for row in zip(rows, *numbers, strict=True)]

@@ -91,8 +91,7 @@ class Splitter:
         (split,) = self._classes
         used_units = self.used_elsewhere(split.name, chosen)
         are_permitted = all(
-            split.admits_units(position, split.amount + units)
-            for position, units in used_units.items()
+            split.admits_units(row, split.amount + units) for row, units in used_units.items()
         )
         sets = split.sets(anchor, used_units) if are_permitted else ()
         return sum(1 for _ in islice(sets, most + 1))
@@ -108,9 +107,9 @@ class Splitter:
         for divisions in _product(choices):
             self._problem.budget.check()
             parts = tuple(
-                (split.name, position, units)
+                (split.name, row, units)
                 for split, division in zip(self._classes, divisions, strict=True)
-                for position, units in division
+                for row, units in division
             )
             if self._is_permitted(chosen, parts):
                 yield SplitCandidate(chosen, parts)
@@ -120,10 +119,10 @@ class Splitter:
         used_units: dict[int, int] = {}
         if not self._plan.request.sums_groups:
             return used_units
-        for slot, position in zip(self._plan.slots, chosen, strict=True):
+        for slot, row in zip(self._plan.slots, chosen, strict=True):
             amount = slot.counted.get(resource_class, 0)
             if amount:
-                used_units[position] = used_units.get(position, 0) + amount
+                used_units[row] = used_units.get(row, 0) + amount
         return used_units
 
     def _is_permitted(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
@@ -132,7 +131,7 @@ class Splitter:
         if not self._problem.consumes:
             return True
         forest = self._problem.forest
-        allocations = [(position, name, units) for name, position, units in parts]
+        allocations = [(row, name, units) for name, row, units in parts]
         if not self._plan.request.sums_groups:
             # An explanation compares each class alone.
             return all(
@@ -141,8 +140,8 @@ class Splitter:
                 for split in self._classes
             )
         allocations += [
-            (position, name, amount)
-            for slot, position in zip(self._plan.slots, chosen, strict=True)
+            (row, name, amount)
+            for slot, row in zip(self._plan.slots, chosen, strict=True)
             for name, amount in slot.counted.items()
         ]
         return count_joint_fits(forest, allocations) > 0
@@ -151,8 +150,8 @@ class Splitter:
         for split in self._classes:
             used_units = self.used_elsewhere(split.name, chosen)
             if used_units and not all(
-                split.admits_units(position, units + used_units.get(position, 0))
-                for name, position, units in parts
+                split.admits_units(row, units + used_units.get(row, 0))
+                for name, row, units in parts
                 if name == split.name
             ):
                 return False
@@ -161,9 +160,9 @@ class Splitter:
     def _has_traits(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         if not self._required:
             return True
-        positions = [chosen[slot] for slot in self._plan.unsuffixed]
-        positions += [position for _, position, _ in parts]
-        return all(has[positions].any() for has in self._required)
+        rows = [chosen[slot] for slot in self._plan.unsuffixed]
+        rows += [row for _, row, _ in parts]
+        return all(has[rows].any() for has in self._required)
 
 
 def _product(choices: Sequence[Callable[[], Iterator[Division]]]) -> Iterator[list[Division]]:

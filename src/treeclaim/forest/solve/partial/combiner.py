@@ -118,7 +118,7 @@ class Combiner:
         if self._rules.are_free:
             chosen = np.empty((len(anchors), len(self._domains)), dtype=np.int64)
             for slot, domain in enumerate(self._domains):
-                chosen[:, slot] = domain.positions[domain.starts[anchors]]
+                chosen[:, slot] = domain.rows[domain.starts[anchors]]
             yield Anchored(anchors, chosen)
             return
         is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
@@ -164,7 +164,7 @@ class Combiner:
             if not is_single:
                 number, digit = np.divmod(number, count[row])
                 first = first[row] + digit
-            chosen[:, slot] = domain.positions[first]
+            chosen[:, slot] = domain.rows[first]
         return Anchored(anchors[row], chosen)
 
     def _search(
@@ -237,7 +237,7 @@ class Combiner:
         step = self._rules.steps[depth]
         row, entry = window.pairs()
         if step.slot is None:
-            positions = self._heads[step.subtree].positions.take(entry)
+            positions = self._heads[step.subtree].rows.take(entry)
             grown = block.headed(row, step.subtree, positions)
         else:
             domain = self._domains[step.slot]
@@ -245,7 +245,7 @@ class Combiner:
             if free is not None:
                 kept = np.flatnonzero(free)
                 row, entry = row.take(kept), entry.take(kept)
-            grown = block.filled(row, step.slot, domain.positions.take(entry))
+            grown = block.filled(row, step.slot, domain.rows.take(entry))
         allowed = self._rules.allowed(step, grown)
         if allowed is not None and not allowed.all():
             grown = grown.take(np.flatnonzero(allowed))
