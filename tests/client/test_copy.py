@@ -129,7 +129,7 @@ def test_differences_are_fixed_and_extra_target_providers_kept(cloud, target):
         f"consumer {changed}: held differs",
         f"consumer {changed}: project differs",
     ]
-    assert differences[-1] == f"consumer {released} holds something at the target only"
+    assert differences[-1] == f"consumer {released} has allocations at the target only"
     outcome = copy(cloud, target, silent)
     assert (outcome.providers, outcome.consumers) == (1, 1)
     assert outcome.differences == [differences[-1]]

@@ -125,7 +125,7 @@ def test_deletions_run_last_with_children_before_parents(client):
     assert set(again.list_names(Action.KEEP)) == {"staying", "top", "new", "newer"}
 
 
-def test_circle_of_parents_is_reported_beside_other_errors(client):
+def test_cycle_of_parents_is_reported_beside_other_errors(client):
     text = """
 providers:
   - {name: a, parent: b}
@@ -140,11 +140,11 @@ providers:
         make_plan(client, topology(text))
     problems = caught.value.problems
     assert [(problem.line, problem.text.split(":")[0]) for problem in problems] == [
-        (3, "'a' would be in or below a circle of parents"),
-        (4, "'b' would be in or below a circle of parents"),
-        (5, "'c' would be in or below a circle of parents"),
-        (6, "'below' would be in or below a circle of parents"),
-        (7, "'self' would be in or below a circle of parents"),
+        (3, "'a' would be in or below a cycle of parents"),
+        (4, "'b' would be in or below a cycle of parents"),
+        (5, "'c' would be in or below a cycle of parents"),
+        (6, "'below' would be in or below a cycle of parents"),
+        (7, "'self' would be in or below a cycle of parents"),
         (9, "name 'twice' is that of line 8 too"),
         (9, "traits"),
     ]

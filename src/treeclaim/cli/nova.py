@@ -69,8 +69,8 @@ class Nova:
         unknown = sum("name" not in server for server in servers)
         if unknown:
             raise CommandError(
-                f"a cell of Nova does not answer: {unknown} servers are known by their uuid alone, and "
-                "migrations there are not known. Try again when it does"
+                f"a cell of Nova does not answer: the names of {unknown} servers are missing, and its "
+                "migrations, too. Try again when it answers"
             )
         migrations = self._list("/os-migrations", "migrations", {}, _SERVERS_VERSION)
         return [str(server["id"]) for server in servers] + [

@@ -149,7 +149,7 @@ class Client:
             return orjson.loads(response.content)
         except orjson.JSONDecodeError as error:
             raise ClientError(
-                f"the endpoint answered {response.status_code} with something that is not JSON: "
+                f"the endpoint answered {response.status_code} with a body that is not JSON: "
                 f"{response.content[:80].decode(errors='replace')!r}"
             ) from error
 

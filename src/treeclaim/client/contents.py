@@ -215,4 +215,4 @@ def find_differences(source: Contents, target: Contents) -> Iterator[str]:
         yield f"consumer {uuid}: request differs"
     for uuid in sorted(target.consumers.keys() - source.consumers.keys()):
         if not source.providers.keys().isdisjoint(target.consumers[uuid].places):
-            yield f"consumer {uuid} holds something at the target only"
+            yield f"consumer {uuid} has allocations at the target only"

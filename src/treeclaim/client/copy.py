@@ -103,7 +103,7 @@ class _Copier:
         unknown = sorted(name for name in missing if not is_custom_name(name))
         if unknown:
             raise ClientError(
-                f"the target does not know these standard names: {', '.join(unknown)}; install "
+                f"the target lacks these standard names: {', '.join(unknown)}; install "
                 "newer os-traits and os-resource-classes there and restart it"
             )
         for kind, names in (("traits", traits), ("resource_classes", classes)):

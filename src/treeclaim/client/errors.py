@@ -63,7 +63,7 @@ class ConsumerExistsError(ClientError):
 
     def __init__(self, consumer: str, present: Mapping[str, Any]) -> None:
         owner = f"project {present.get('project_id')}, user {present.get('user_id')}"
-        super().__init__(f"consumer {consumer} holds something already ({owner})")
+        super().__init__(f"consumer {consumer} already has allocations ({owner})")
         self.present = present
 
 

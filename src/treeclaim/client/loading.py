@@ -138,7 +138,7 @@ class _Planner:
         for name in missing:
             if not is_custom_name(name):
                 advice = did_you_mean(name, [*existing_names, f"CUSTOM_{name}"])
-                text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
+                text = f"the service has no {kind} {name}; custom names begin with CUSTOM_{advice}"
                 self._report(first_users[name].find_line(part.name, name), text)
         return [name for name in missing if is_custom_name(name)]
 
@@ -159,7 +159,7 @@ class _Planner:
         places = order_trees(self.parents)
         for planned in self._topology.providers:
             if planned.parent_line and self._uuids[planned.name] not in places:
-                text = f"{planned.name!r} would be in or below a circle of parents"
+                text = f"{planned.name!r} would be in or below a cycle of parents"
                 self._report(planned.parent_line, text)
 
     def _find_uuid(self, planned: PlannedProvider) -> str:

@@ -100,7 +100,7 @@ providers:
         ("providers: [{name: ''}]", 1, "name"),
         ("providers: [{name: ~}]", 1, "name"),
         ("providers: [{name: a, tratis: []}]", 1, "did you mean 'traits'"),
-        ("providers: [{name: a, children: [{name: b, parent: c}]}]", 1, "its parent"),
+        ("providers: [{name: a, children: [{name: b, parent: c}]}]", 1, "must not name a parent"),
         ("providers: [{name: !!python/object:os.system a}]", 1, "cannot be read"),
         ("providers: [{name: a}]\n---\nproviders: []", 2, "not YAML"),
         ("providers: [{name: a, ? [x] : y}]", 1, "a key"),

@@ -78,4 +78,4 @@ class ListHolds(CloudLister):
             for hold in holds
         ]
         columns = ("Hold", "Project", "Has", "Drawn", "Until", "Returns", "Drawable By", "Note")
-        return Result(columns, rows, {"holds": holds}, notes=() if rows else ["Nothing is held."])
+        return Result(columns, rows, {"holds": holds}, notes=() if rows else ["There is no hold."])

@@ -62,7 +62,7 @@ class ImportRequests(CloudAction):
         would = "would be " if options.dry_run else ""
         print_lines(f"{done - unknown} requests {would}stored")
         if unknown:
-            print_lines(f"{unknown} are of consumers that hold nothing")
+            print_lines(f"{unknown} are of consumers without allocations")
         for consumer, reason in list(failures.items())[:_MOST_REASONS]:
             warn(f"{consumer}: {reason}")
         if failures:

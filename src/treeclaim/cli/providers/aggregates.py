@@ -30,7 +30,7 @@ class SetAggregate(CloudLister):
     arguments = """
         UUID           uuid of the aggregate
         ! --name NAME  its name; an empty name removes it
-        --dry-run      show what would be changed, and change nothing
+        --dry-run      show the changes without making them
     """
 
     def make_result(self, client: Client, options: argparse.Namespace) -> Result:
@@ -44,7 +44,7 @@ class ImportAggregates(CloudLister):
 
     arguments = """
         source:nova|FILE  Nova's host aggregates and availability zones, or a JSON file {UUID: NAME or null}
-        --dry-run         show what would be changed, and change nothing
+        --dry-run         show the changes without making them
     """
 
     def make_result(self, client: Client, options: argparse.Namespace) -> Result:

@@ -33,7 +33,7 @@ class LoadProviders(CloudAction):
 
     arguments = f"""
         FILE       a topology in YAML, or - for standard input; see docs/loading.md
-        --dry-run  show what would be changed, and change nothing
+        --dry-run  show the changes without making them
         --prune    remove the {", ".join(part.name for part in PARTS)} and children that the file does not list; parts that it omits stay
     """
 

@@ -59,7 +59,7 @@ class ListCandidates(CloudLister):
         answer = client.candidates(query)
         names = read_provider_names(client, _find_provider_uuids(answer))
         can_explain = client.extension is not None
-        columns, rows = make_candidate_rows(answer, names)
+        columns, rows = _make_rows(answer, names)
         return Result(
             columns, rows, answer, notes=_make_notes(query, len(rows), can_explain=can_explain)
         )
@@ -82,10 +82,9 @@ def _find_provider_uuids(answer: Mapping[str, Any]) -> Iterator[str]:
             yield from providers
 
 
-def make_candidate_rows(
+def _make_rows(
     answer: Mapping[str, Any], names: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return the columns of a response, and a row for each candidate."""
     scores = answer.get("scores")
     columns = ("Candidate", *(("Score",) if scores else ()), "Takes", "Groups")
     rows = [

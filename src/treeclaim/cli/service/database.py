@@ -124,9 +124,8 @@ def stamp(options: argparse.Namespace) -> None:
     with open_store(options) as (store, _):
         if options.version != PLACEMENT_REVISION:
             raise CommandError(
-                f"{options.version!r} is not a revision that this program knows; it knows "
-                f"{PLACEMENT_REVISION}, and could not use a database at another one. Nothing was "
-                "changed."
+                f"{options.version!r} is not a revision that this program can use; it can only use "
+                f"{PLACEMENT_REVISION}. Nothing was changed."
             )
         missing = placement.tables.keys() - set(sa.inspect(store.engine).get_table_names())
         if missing - {alembic_version.name}:

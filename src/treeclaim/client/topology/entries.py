@@ -186,7 +186,7 @@ class EntryReader:
         if members is None:
             return None
         if nested and "parent" in members.model_fields_set:
-            text = "what is written below a provider has that as its parent"
+            text = "a nested provider must not name a parent"
             self._report(entry.lines["parent"], text)
         if members.count > 1 and members.uuid is not None:
             self._report(entry.lines["uuid"], "one uuid cannot be given to several providers")

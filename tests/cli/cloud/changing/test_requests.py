@@ -65,7 +65,7 @@ def test_import_stores_requests_of_nova_servers(environment, tmp_path):
         result = call(variables, "request", "import", "nova")
         assert result.returncode == 1
         assert "2 requests stored" in result.stdout
-        assert "1 are of consumers that hold nothing" in result.stdout
+        assert "1 are of consumers without allocations" in result.stdout
         assert "its cell does not answer" in result.stderr
         assert "the requests of 2 servers are not known" in result.stderr
         assert {version for version, _ in compute.asked} == {"compute 2.69"}
