@@ -13,7 +13,12 @@ from treeclaim.forest.answer.body import ResponseBody, SplitAnswer, Summaries, l
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered_search import Ranking, draw_first_candidates
 from treeclaim.forest.solve.candidate_cache import draw_candidates
-from treeclaim.forest.solve.combine import apply_limit, combine_stages, distinct, gather_blocks
+from treeclaim.forest.solve.combine import (
+    apply_limit,
+    combine_stages,
+    drop_repetitions,
+    gather_blocks,
+)
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem, relate
 from treeclaim.forest.solve.stage import Pace, find_anchors, prepare_stages
@@ -83,7 +88,7 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     # a rule as early as possible.
     blocks = stages.timed("combine", combine_stages(problem, ready, pace))
     # Distinct: sharing providers can form the same candidate under several anchors.
-    once = stages.timed("distinct", distinct(problem, blocks))
+    once = stages.timed("distinct", drop_repetitions(problem, blocks))
     # Limit: apply the operator's maximum, then the client's limit or a random sample. The canonical
     # order is the same in every worker, so all workers cut off the same candidates.
     if problem.plan.request.nested:

@@ -20,7 +20,7 @@ from tests.reference.strategies import (
 from tests.reference.world import World
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
-from treeclaim.forest.solve.combine import matching_anchors
+from treeclaim.forest.solve.combine import find_matching_anchors
 from treeclaim.forest.solve.problem import relate
 from treeclaim.model.provider import Condition, Effect
 from treeclaim.model.request import (
@@ -79,7 +79,7 @@ def test_alike_trees_with_many_combinations_are_searched_once():
     # One step for each tree, to find its kind, and the search of one tree.
     budget = EndingBudget(400, everywhere=True)
     problem = relate(forest_of_records(wide_trees(300, 6)), request, SearchOptions(), budget)
-    assert len(matching_anchors(problem)) == 300
+    assert len(find_matching_anchors(problem)) == 300
 
 
 @pytest.mark.parametrize("order", [None, Order((Term(TermName.SPREAD),))], ids=["usual", "spread"])
@@ -108,5 +108,5 @@ def test_trees_judged_together_match_single_judgements(question):
         for tree in range(len(roots)):
             only = roots == roots[tree]
             allowed = only if problem.allowed is None else only & problem.allowed
-            alone += matching_anchors(replace(problem, allowed=allowed)).tolist()
-        assert matching_anchors(problem).tolist() == alone, f"{world}\n{request}"
+            alone += find_matching_anchors(replace(problem, allowed=allowed)).tolist()
+        assert find_matching_anchors(problem).tolist() == alone, f"{world}\n{request}"

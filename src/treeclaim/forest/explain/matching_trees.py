@@ -8,9 +8,9 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, Reason, matching_key, reduce_request
-from treeclaim.forest.solve.combine import combined_from, matching_anchors
+from treeclaim.forest.solve.combine import combine_from, find_matching_anchors
 from treeclaim.forest.solve.problem import Problem, relate
-from treeclaim.forest.solve.stage import all_anchors
+from treeclaim.forest.solve.stage import find_all_anchors
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Rows, read_only
 from treeclaim.forest.table.forest import Forest
@@ -84,8 +84,8 @@ class MatchingTrees:
                 return next(Splitter(problem).distinct(), None) is not None
             if problem.rules.consuming:
                 # It searches one tree of each kind only.
-                return len(matching_anchors(problem)) > 0
-            return next(combined_from(problem, 0, 1), None) is not None
+                return len(find_matching_anchors(problem)) > 0
+            return next(combine_from(problem, 0, 1), None) is not None
 
     def within(self, forest: Forest) -> Mask:
         """Return the trees of another Forest of the same shape that match all constraints."""
@@ -140,11 +140,11 @@ class MatchingTrees:
 
 def _matching_roots(problem: Problem) -> Rows:
     if not problem.plan.split:
-        return matching_anchors(problem)
+        return find_matching_anchors(problem)
     splitter = Splitter(problem)
     matching = [
         tree
-        for tree in all_anchors(problem).tolist()
+        for tree in find_all_anchors(problem).tolist()
         if next(splitter.candidates_under(np.array([tree])), None) is not None
     ]
     return problem.forest.order.roots[matching]

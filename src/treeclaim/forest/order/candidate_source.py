@@ -14,7 +14,7 @@ from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.question.steps import steps_without_exchanges
 from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.stage import stage_of
+from treeclaim.forest.solve.stage import prepare_stage
 from treeclaim.forest.split.divisions import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Integers, Trees
@@ -71,7 +71,7 @@ class StagedTrees:
 
     def __init__(self, source: CandidateSource, trees: Trees) -> None:
         self._source = source
-        stage = stage_of(source.problem, trees)
+        stage = prepare_stage(source.problem, trees)
         self._live = stage.live
         self._combiner = stage.combiner
         self._all_trees = trees

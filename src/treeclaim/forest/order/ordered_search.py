@@ -26,9 +26,9 @@ from treeclaim.forest.order.candidate_source import (
 from treeclaim.forest.order.candidate_table import ONE, CandidateRows, Units
 from treeclaim.forest.order.scoring import Scoring, round_scores
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.solve.combine import keys_of
+from treeclaim.forest.solve.combine import make_keys
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.stage import all_anchors
+from treeclaim.forest.solve.stage import find_all_anchors
 from treeclaim.forest.solve.tree_kinds import TreeKinds
 from treeclaim.forest.table.columns import Mask, Rows, Trees
 from treeclaim.model.request import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
@@ -120,7 +120,7 @@ class _OrderedSearch:
         self._problem = problem
         self._scoring = scoring
         self._wanted = wanted
-        self._anchors = all_anchors(problem) if anchors is None else anchors
+        self._anchors = find_all_anchors(problem) if anchors is None else anchors
         self._source = CandidateSource(problem, scoring)
         self._parts: list[ScoredCandidates] = []
         """The best candidates so far; a sorted first part, and unsorted further parts."""
@@ -328,6 +328,6 @@ def _is_before(score: Floats, tree: Trees, key: _Key) -> Mask:
 def _find_first_occurrences(rows: CandidateRows) -> Rows:
     """Return the ascending positions of the first occurrences of each candidate."""
     keys: Sequence[Hashable]
-    keys = [each.key for each in rows.tolist()] if rows.dtype == object else keys_of(rows)
+    keys = [each.key for each in rows.tolist()] if rows.dtype == object else make_keys(rows)
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     return np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))

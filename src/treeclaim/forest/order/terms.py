@@ -21,7 +21,7 @@ from treeclaim.forest.order.candidate_table import (
     to_units,
 )
 from treeclaim.forest.order.totals import ClassTotals, Floats
-from treeclaim.forest.solve.tree_kinds import relatives_of
+from treeclaim.forest.solve.tree_kinds import find_relatives
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.provider import AttributeKind
@@ -179,7 +179,7 @@ class NearTerm(TermScorer):
         self._slots = options.find_slots(suffixes)
         self._relations = [options.relations[slot] for slot in self._slots]
         self._is_local = all(relation.pairs.is_local for relation in self._relations)
-        self._relatives = relatives_of(options.forest)
+        self._relatives = find_relatives(options.forest)
 
     def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""

@@ -27,7 +27,7 @@ from treeclaim.forest.placing.tree_counts import (
     fill_trees,
 )
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.tree_kinds import TreeKinds, kinds_where_slow
+from treeclaim.forest.solve.tree_kinds import TreeKinds, find_kinds_if_slow
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Trees, cap_count, sum_capped
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds
@@ -208,7 +208,7 @@ class CapacityCount:
         """Place consumers in trees until nothing fits; where that is slow, in one tree of each kind."""
         # With an order, each consumer needs a search.
         kinds = (
-            kinds_where_slow(problem, trees)
+            find_kinds_if_slow(problem, trees)
             if self._request.order is None
             else TreeKinds(problem).first_trees(trees)
         )

@@ -18,7 +18,7 @@ from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.candidate import find_trees
 from treeclaim.forest.placing.placer import Attempt, ConsumerPlacer
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
-from treeclaim.forest.solve.combine import combined_under
+from treeclaim.forest.solve.combine import combine_under
 from treeclaim.forest.solve.problem import Problem, relate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask
@@ -90,7 +90,7 @@ def _draw_givers(problem: Problem) -> Iterator[tuple[int, list[int]]]:
             parts = [row for _, row, _ in divided.parts]
             yield anchor, [divided.chosen[slot] for slot in giving] + parts
         return
-    for block in combined_under(problem):
+    for block in combine_under(problem):
         yield from zip(block.tree.tolist(), block.chosen[:, giving].tolist(), strict=True)
 
 

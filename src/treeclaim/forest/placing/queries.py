@@ -19,14 +19,14 @@ from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, find_trees
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.solve.combine import (
-    anchors_of,
     distinct_candidates,
+    find_matching_anchors,
     first_of_each,
-    matching_anchors,
+    select_anchors,
 )
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.stage import all_anchors
+from treeclaim.forest.solve.stage import find_all_anchors
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import NO_ROW, Mask, Trees
 from treeclaim.model.request import CandidateRequest
@@ -94,7 +94,7 @@ class Query:
         """The last related problem, and its moment."""
         self._scoring = self._make_scoring(problem)
         roots = len(problem.order.roots)
-        anchors = all_anchors(problem)
+        anchors = find_all_anchors(problem)
         self._value = np.full(roots, -np.inf)
         """The score of the first candidate of each tree where `_is_known`, otherwise an upper bound."""
         self._value[anchors] = (
@@ -126,7 +126,7 @@ class Query:
         anchors = None
         if not problem.plan.split and not problem.may_leave_anchors:
             # Every candidate has only the tree of its anchor.
-            anchors = all_anchors(problem)
+            anchors = find_all_anchors(problem)
             anchors = anchors[allowed[anchors]]
         for candidate in self._draw(problem, anchors):
             self.budget.check()
@@ -144,7 +144,7 @@ class Query:
         if problem.plan.split or problem.may_leave_anchors:
             return None
         mask = np.zeros(len(problem.order.roots), dtype=np.bool_)
-        mask[problem.order.tree[matching_anchors(problem)]] = True
+        mask[problem.order.tree[find_matching_anchors(problem)]] = True
         return mask
 
     def make_candidate(
@@ -296,7 +296,7 @@ class Query:
             for block in blocks:
                 self._choose(block.tree, block.chosen, np.zeros(len(block.tree)))
             return
-        anchors = anchors_of(problem, trees)
+        anchors = select_anchors(problem, trees)
         self._clear(np.setdiff1d(trees, anchors, assume_unique=True))
         if not len(anchors):
             return

@@ -17,7 +17,7 @@ from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import ScratchForest
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Slot
-from treeclaim.forest.solve.combine import matching_anchors
+from treeclaim.forest.solve.combine import find_matching_anchors
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import (
@@ -61,7 +61,7 @@ def count_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
     """
     forest = problem.forest
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
-    matching = forest.order.tree[matching_anchors(problem, trees)]
+    matching = forest.order.tree[find_matching_anchors(problem, trees)]
     if problem.consumes:
         # Providers that consume from the same inventory depend on each other.
         return counts, matching

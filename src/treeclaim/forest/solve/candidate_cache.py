@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.solve.combine import combined_from, first_candidates
+from treeclaim.forest.solve.combine import combine_from, first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import SMALLEST_BLOCK
@@ -82,7 +82,7 @@ class CachedCandidates:
         """Search a tree and later ones again, and keep the candidates of earlier trees."""
         before = fitting_choices[problem.order.tree[fitting_choices[:, 0]] < tree]
         most = (problem.wanted or 0) + SMALLEST_BLOCK
-        blocks = (block.chosen for block in combined_from(problem, tree, most - len(before)))
+        blocks = (block.chosen for block in combine_from(problem, tree, most - len(before)))
         chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
         return self.of(self.kind, problem, chosen, most)
 

@@ -21,19 +21,19 @@ from treeclaim.forest.solve.stage import (
     SMALLEST_BLOCK,
     Pace,
     Stage,
-    all_anchors,
+    find_all_anchors,
     find_anchors,
+    prepare_stage,
     prepare_stages,
-    stage_of,
 )
-from treeclaim.forest.solve.tree_kinds import kinds_where_slow
+from treeclaim.forest.solve.tree_kinds import find_kinds_if_slow
 from treeclaim.forest.table.columns import Rows, Trees
 
 _BYTES_OF_A_KEY = 100
 """Memory counted for a recorded candidate besides its rows."""
 
 
-def keys_of(chosen: Choices) -> list[bytes]:
+def make_keys(chosen: Choices) -> list[bytes]:
     """Return a comparable key of each candidate; a view of whole rows converts to a list many times faster."""
     rows = np.ascontiguousarray(chosen)
     keys: list[bytes] = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist()
@@ -65,7 +65,7 @@ class Repetitions:
             return chosen
         shared = np.flatnonzero(self._sharing[chosen].all(axis=1))[::-1]
         # In reverse order, so that the first of equal candidates stays.
-        first = dict(zip(keys_of(chosen[shared]), shared.tolist(), strict=True))
+        first = dict(zip(make_keys(chosen[shared]), shared.tolist(), strict=True))
         new_keys = first.keys() - self._seen
         self._budget.hold(len(new_keys) * (_BYTES_OF_A_KEY + 8 * chosen.shape[1]))
         self._seen |= new_keys
@@ -75,7 +75,7 @@ class Repetitions:
         return chosen[is_new]
 
 
-def distinct(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Choices]:
+def drop_repetitions(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Choices]:
     """Yield the candidates without those of earlier anchors."""
     repetitions = Repetitions(problem)
     for block in blocks:
@@ -94,21 +94,23 @@ def combine_stages(
         with problem.budget.held(stage.nbytes):
             size = pace.rows
             for anchor, chosen in (
-                in_turn(draw, stage.live, size) if problem.takes_turns else draw(stage.live, size)
+                take_turns(draw, stage.live, size)
+                if problem.takes_turns
+                else draw(stage.live, size)
             ):
                 is_fruitless = False
                 yield CandidateBlock(stage.trees[anchor], chosen)
         pace.note_stage(is_fruitless=is_fruitless)
 
 
-def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[CandidateBlock]:
+def combine_under(problem: Problem, trees: Trees | None = None) -> Iterator[CandidateBlock]:
     """Yield all candidates under some anchors (numbers of trees, ascending), or all anchors."""
     pace = Pace(problem)
     reached = find_anchors(problem, pace) if trees is None else iter([trees])
     return combine_stages(problem, prepare_stages(problem, reached, pace), pace)
 
 
-def combined_from(problem: Problem, tree: int, count: int) -> Iterator[CandidateBlock]:
+def combine_from(problem: Problem, tree: int, count: int) -> Iterator[CandidateBlock]:
     """Yield the candidates under the anchors from a tree on; `count` is the number that the caller draws."""
     pace = Pace(problem, count)
     return combine_stages(
@@ -118,10 +120,10 @@ def combined_from(problem: Problem, tree: int, count: int) -> Iterator[Candidate
 
 def distinct_candidates(problem: Problem, trees: Trees | None = None) -> Iterator[Choices]:
     """Yield all candidates under some anchors, or all anchors, in the usual order without duplicates."""
-    return distinct(problem, combined_under(problem, trees))
+    return drop_repetitions(problem, combine_under(problem, trees))
 
 
-def in_turn(
+def take_turns(
     draw: Callable[[Trees, int], Iterator[Anchored]], anchors: Trees, size: int
 ) -> Iterator[Anchored]:
     """Visit the anchors in turn, so that each is represented before any is exhausted.
@@ -162,20 +164,20 @@ class _Source:
         return Anchored(anchor[:count], chosen[:count])
 
 
-def matching_anchors(problem: Problem, trees: Trees | None = None) -> Rows:
+def find_matching_anchors(problem: Problem, trees: Trees | None = None) -> Rows:
     """Return the root rows of the anchors with a candidate, among some trees or all, in canonical order."""
-    anchors = anchors_of(problem, trees)
+    anchors = select_anchors(problem, trees)
     if len(anchors) and problem.plan.slots:
-        stage = stage_of(problem, anchors)
+        stage = prepare_stage(problem, anchors)
         with problem.budget.held(stage.nbytes):
-            kinds = kinds_where_slow(problem, stage.trees[stage.live])
+            kinds = find_kinds_if_slow(problem, stage.trees[stage.live])
             anchors = anchors[stage.combiner.matching(stage.live, _few_rows(stage), kinds)]
     return problem.order.roots[anchors]
 
 
-def anchors_of(problem: Problem, trees: Trees | None) -> Trees:
+def select_anchors(problem: Problem, trees: Trees | None) -> Trees:
     """Return the anchors among some trees (numbers, ascending), or all anchors."""
-    anchors = all_anchors(problem)
+    anchors = find_all_anchors(problem)
     if trees is None or len(trees) == len(problem.order.roots):
         return anchors
     return np.intersect1d(anchors, trees, assume_unique=True)
@@ -186,9 +188,9 @@ def first_of_each(problem: Problem, trees: Trees) -> Iterator[CandidateBlock]:
 
     The problem must not have split classes.
     """
-    anchors = anchors_of(problem, trees)
+    anchors = select_anchors(problem, trees)
     if len(anchors):
-        stage = stage_of(problem, anchors)
+        stage = prepare_stage(problem, anchors)
         with problem.budget.held(stage.nbytes):
             for anchor, chosen in stage.combiner.first_of_each(stage.live, _few_rows(stage)):
                 yield CandidateBlock(stage.trees[anchor], chosen)

@@ -67,17 +67,17 @@ def find_anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees
     count = len(problem.order.roots)
     while first < count:
         end = min(first + pace.reach, count)
-        yield anchors_among(problem, first, end)
+        yield find_anchors_between(problem, first, end)
         first = end
         pace.reach *= 2
 
 
-def all_anchors(problem: Problem) -> Trees:
+def find_all_anchors(problem: Problem) -> Trees:
     """Return all anchors: numbers of trees, ascending, int64."""
-    return anchors_among(problem, 0, len(problem.order.roots))
+    return find_anchors_between(problem, 0, len(problem.order.roots))
 
 
-def anchors_among(problem: Problem, first: int, end: int) -> Trees:
+def find_anchors_between(problem: Problem, first: int, end: int) -> Trees:
     """Return the anchors among a range of trees: their numbers, ascending, int64."""
     reached = np.ones(end - first, dtype=np.bool_)
     if problem.allowed is not None:
@@ -112,10 +112,10 @@ def prepare_stages(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> It
         if not len(waiting):
             return
         trees, waiting = waiting[: pace.anchors], waiting[pace.anchors :]
-        yield stage_of(problem, trees)
+        yield prepare_stage(problem, trees)
 
 
-def stage_of(problem: Problem, trees: Trees) -> Stage:
+def prepare_stage(problem: Problem, trees: Trees) -> Stage:
     """Prepare anchors (numbers of trees, ascending, int64); the cost grows only with their domains."""
     plan, order, budget = problem.plan, problem.order, problem.budget
     domains = _make_domains(problem, trees)

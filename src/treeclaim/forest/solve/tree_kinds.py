@@ -62,7 +62,7 @@ class Relatives:
         return ancestor
 
 
-def relatives_of(forest: Forest) -> Relatives:
+def find_relatives(forest: Forest) -> Relatives:
     """Return the ancestors in a Forest, cached until its shape changes."""
 
     def made() -> Relatives:
@@ -113,7 +113,7 @@ class TreeKinds:
         return first_trees
 
 
-def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
+def find_kinds_if_slow(problem: Problem, trees: Trees) -> Integers | None:
     """Return the kinds of trees if the search visits each tree alone; None if it searches many together.
 
     It visits trees alone in two cases:
@@ -153,7 +153,7 @@ def _select_columns(problems: Sequence[Problem]) -> Iterator[Integers]:
     order = forest.order
     rows = np.arange(forest.row_count)
     yield order.end - rows
-    yield rows - relatives_of(forest).parent
+    yield rows - find_relatives(forest).parent
     heads = armed_heads(forest)
     if heads is not None:
         yield np.where(heads == NO_ROW, 1, heads - rows)

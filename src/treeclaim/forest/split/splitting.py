@@ -16,9 +16,9 @@ import numpy as np
 
 from treeclaim.forest.domains.consumed import count_joint_fits
 from treeclaim.forest.domains.filters import have_any_trait
-from treeclaim.forest.solve.combine import Repetitions, combined_under
+from treeclaim.forest.solve.combine import Repetitions, combine_under
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.stage import all_anchors
+from treeclaim.forest.solve.stage import find_all_anchors
 from treeclaim.forest.split.divisions import Division, SplitCandidate, SplitClass
 from treeclaim.forest.table.columns import Trees
 
@@ -62,7 +62,7 @@ class Splitter:
         self, anchors: Trees | None = None
     ) -> Iterator[tuple[int, SplitCandidate]]:
         """Yield the number of the anchor and a candidate, for some anchors (numbers, ascending) or all."""
-        for block in combined_under(self._problem, anchors):
+        for block in combine_under(self._problem, anchors):
             for anchor, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
                 for candidate in self.divide_combination(anchor, tuple(chosen)):
                     yield anchor, candidate
@@ -70,7 +70,8 @@ class Splitter:
     def _in_turn(self) -> Iterator[tuple[int, SplitCandidate]]:
         """Yield one candidate of each anchor, again and again, until no anchor has more."""
         waiting = [
-            self.candidates_under(np.array([tree])) for tree in all_anchors(self._problem).tolist()
+            self.candidates_under(np.array([tree]))
+            for tree in find_all_anchors(self._problem).tolist()
         ]
         while waiting:
             still = []

@@ -21,7 +21,7 @@ from treeclaim.forest.planning.moves.movers import (
     sum_by_cell,
 )
 from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
-from treeclaim.forest.solve.stage import all_anchors
+from treeclaim.forest.solve.stage import find_all_anchors
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.planning import CapacityGoal, MixGoal
@@ -192,7 +192,7 @@ def _draw_first_candidates(query: Query) -> Iterator[Candidate]:
         yield from first.values()
         return
     problem = query.relate()
-    for block in first_of_each(problem, all_anchors(problem)):
+    for block in first_of_each(problem, find_all_anchors(problem)):
         for chosen in block.chosen.tolist():
             yield query.make_candidate(problem, chosen)
 
@@ -200,7 +200,7 @@ def _draw_first_candidates(query: Query) -> Iterator[Candidate]:
 def _draw_candidates(query: Query, trees: Mask | None) -> Iterator[Candidate]:
     """Yield the candidates of trees; of a tree at most one more than the limit of a list."""
     problem = query.relate()
-    anchors = all_anchors(problem)
+    anchors = find_all_anchors(problem)
     anchors = anchors if trees is None else anchors[trees[anchors]]
     options = [np.diff(relation.pairs.starts)[anchors] for relation in problem.relations]
     are_few = np.multiply.reduce(options, axis=0, dtype=np.float64) <= _MOST_IN_A_TREE
