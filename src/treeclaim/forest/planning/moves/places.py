@@ -116,7 +116,7 @@ class PlaceLister:
     # -- promising trees -------------------------------------------------------------------------
 
     def find_promising_trees(self, count: int, excluded: Mask | None = None) -> Mask:
-        """Return about `count` trees in which few moves make room, and about as many for the moved consumers."""
+        """Return about `count` trees in which few moves make room, and about as many that take the moved consumers."""
         situation, goal = self._situation, self._situation.call.goal
         trees = no_trees(situation.forest)
         closed = situation.emptied if excluded is None else situation.emptied | excluded
