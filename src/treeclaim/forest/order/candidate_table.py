@@ -86,13 +86,13 @@ class CandidateTable:
         return trees, mask_repetitions(trees, is_counted)
 
 
-def mask_repetitions(numbers: Choices, counts: Mask) -> Mask:
+def mask_repetitions(numbers: Choices, is_counted: Mask) -> Mask:
     """Return a mask without the counted numbers that repeat an earlier counted number of their row."""
-    first = counts.copy()
+    is_first = is_counted.copy()
     for column in range(1, numbers.shape[1]):
-        again = (numbers[:, :column] == numbers[:, [column]]) & counts[:, :column]
-        first[:, column] &= ~again.any(axis=1)
-    return first
+        is_repeated = (numbers[:, :column] == numbers[:, [column]]) & is_counted[:, :column]
+        is_first[:, column] &= ~is_repeated.any(axis=1)
+    return is_first
 
 
 Units = npt.NDArray[np.int64]

@@ -42,8 +42,8 @@ class KeepTerm(TermScorer):
     def score(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         distinct, inverse = _find_distinct(table)
-        trees, counts = table.trees
-        candidate, column = np.nonzero(counts[distinct])
+        trees, is_counted = table.trees
+        candidate, column = np.nonzero(is_counted[distinct])
         takes = [
             TakenAmounts(share.name, share.rows, share.amount).select(distinct)
             for share in table.shares

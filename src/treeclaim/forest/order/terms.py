@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import have_any_trait
 from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.candidate_table import (
@@ -80,14 +80,14 @@ class PackTerm(_FilledTerm):
     def _compute_shares(self, table: CandidateTable, name: str) -> Floats:
         if self.options.is_local:
             return self._compute_tree_shares(name)[table.single_trees]
-        totals, (trees, counts) = self._totals[name], table.trees
-        used = np.where(counts, totals.tree_used[trees], 0).sum(axis=1)
-        capacity = np.where(counts, totals.tree_capacity[trees], 0).sum(axis=1)
+        totals, (trees, is_counted) = self._totals[name], table.trees
+        used = np.where(is_counted, totals.tree_used[trees], 0).sum(axis=1)
+        capacity = np.where(is_counted, totals.tree_capacity[trees], 0).sum(axis=1)
         shares = table.find_shares(name)
         if shares:
             rows = np.stack([share.rows for share in shares], axis=1)
             is_inside = table.tree[rows][:, :, None] == trees[:, None, :]
-            is_lent = mask_repetitions(rows, ~(is_inside & counts[:, None, :]).any(axis=2))
+            is_lent = mask_repetitions(rows, ~(is_inside & is_counted[:, None, :]).any(axis=2))
             used += np.where(is_lent, totals.used[rows], 0).sum(axis=1)
             capacity += np.where(is_lent, totals.capacity[rows], 0).sum(axis=1)
         return _compute_share(used + self._sum_amounts(name), capacity)
@@ -305,8 +305,8 @@ class ShuffleTerm(TermScorer):
         """Return the number of each candidate's tree; of several trees, the root with the smallest UUID decides."""
         if self.options.is_local:
             return to_units(self._numbers[table.single_trees])
-        trees, counts = table.trees
-        ranks = np.where(counts, self._rank[trees], len(self._rank))
+        trees, is_counted = table.trees
+        ranks = np.where(is_counted, self._rank[trees], len(self._rank))
         return to_units(self._numbers[trees[np.arange(len(trees)), ranks.argmin(axis=1)]])
 
     def bound(self, *, is_ceiling: bool) -> Units:
@@ -333,7 +333,7 @@ def scale_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
     return scaled
 
 
-def compute_tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
+def compute_tree_numbers(forest: Forest, seed: str, budget: Budget) -> Floats:
     """Return the number in [0, 1) of each tree for `shuffle` with a seed."""
 
     def compute() -> Floats:

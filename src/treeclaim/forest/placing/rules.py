@@ -46,7 +46,7 @@ class RuleDomains:
         self._tree: Trees = every if self._are_trees else tree[by_tree]
         self._domain: Rows = every if self._are_trees else domain[by_tree]
         self._starts = search_ascending(self._tree, np.arange(len(every) + 1))
-        self.overlap = bool((np.diff(self._starts) > 1).any())
+        self.has_overlap = bool((np.diff(self._starts) > 1).any())
         """Whether any tree is in several domains."""
 
     def find_containing(self, trees: Iterable[int]) -> tuple[int, ...]:
@@ -67,7 +67,7 @@ class RuleDomains:
     def find_trees_only_in(self, domains: Mask) -> Mask:
         """Return a mask of the trees in any of the domains, and in no further domain."""
         trees = self.find_trees_in_any(domains)
-        return trees & ~self.find_trees_in_any(~domains) if self.overlap else trees
+        return trees & ~self.find_trees_in_any(~domains) if self.has_overlap else trees
 
     def find_trees_in_all(self, domains: Rows) -> Mask:
         """Return a mask of the trees in all of the domains, which are distinct."""
@@ -142,7 +142,7 @@ class RuleState:
             return domains.find_trees_in_any(np.arange(domains.count) == self._only)
         limit, emptiest = self._find_limit(eligible)
         mask = domains.find_trees_only_in(self._find_open_domains(limit))
-        if len(emptiest) and domains.overlap:
+        if len(emptiest) and domains.has_overlap:
             mask |= domains.find_trees_in_all(emptiest) & domains.find_trees_only_in(
                 self.counts <= limit
             )

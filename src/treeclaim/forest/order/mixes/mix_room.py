@@ -71,7 +71,7 @@ class MixRequests:
         return counts
 
 
-def find_mix_requests(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequests:
+def find_mix_requests(forest: Forest, mix: Mix, budget: Budget) -> MixRequests:
     """Return the requests of a mix, cached until existing names, or inventories of its classes, change."""
     classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
     written = tuple(forest.class_inventories(name).overwrite_count for name in classes)
