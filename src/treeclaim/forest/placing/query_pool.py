@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries in one scratch Forest, and the remaining amounts of holds while consumers are placed there.
 
-A consumer first takes the amounts of its holds, which already count as used, and only the remainder from the free
-units (contract page 100, section 2). The remaining amounts of its holds are therefore free while it is placed.
+A consumer first takes the amounts of its holds, and only the remainder from the free units (contract page 100,
+section 2). Held amounts count as used, so the remaining amounts of its holds become free while it is placed.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places consumers of separate calls one after the other in a scratch that follows the Forest.
 
-Each consumer is placed beside the consumers before it, as if these were already written. Preparing a query takes much
-longer than placing a consumer, so consumers with equal requests share a query, which is kept while only used amounts
-change. `may_follow` compares the used amounts with the Forest, and only trees that differ are searched again. A
-consumer that was placed and then written causes no difference.
+Each consumer is placed beside the consumers before it, as if these were already written. Consumers with equal requests
+share a query, because preparing a query takes much longer than placing a consumer. Queries are kept while only used
+amounts change: `may_follow` compares these with the Forest, and only trees that differ are searched again. A consumer
+that was placed and then written causes no difference.
 """
 
 from time import thread_time

@@ -2,8 +2,8 @@
 """Determines the failures that a cloud survives (contract page 101, section 4).
 
 For each domain, the consumers of its trees are released and placed again in a scratch where these trees are barred;
-then all changes are undone. If trees affect each other, by sharing providers or by an order that depends on the whole
-cloud, the consumers are placed in a Forest without these trees instead.
+then all changes are undone. Trees may affect each other, by sharing providers or by an order that depends on the whole
+cloud. Their consumers are placed in a Forest without the trees of the domain instead.
 """
 
 from collections import Counter, defaultdict

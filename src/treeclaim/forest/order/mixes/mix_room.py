@@ -197,8 +197,8 @@ def compute_stranded(
 ) -> dict[str, list[int]]:
     """Return the stranded units by class of a mix and group of providers.
 
-    A tree counts for a class in a group if the group has all its providers with the class, and none of
-    these is a sharing provider.
+    A tree counts for a class in a group if the group has all providers of the tree with the class. None of these may
+    be a sharing provider.
 
     `group` and `rows` have the group number and the provider of each membership; no group has a provider twice.
 

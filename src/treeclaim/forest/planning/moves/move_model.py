@@ -77,8 +77,8 @@ class MoveModel:
     Attributes:
         is_complete: Whether the program has every place of every movable consumer, so that its bounds hold for
             every plan.
-        offset: The constant part of the objective, which is the number of moves plus `most_moves` + 1 for each
-            consumer by which the goal is missed; not for the goal `keep`.
+        offset: The constant part of the objective; not for the goal `keep`. The whole objective is the number of
+            moves, plus `most_moves` + 1 for each consumer by which the goal is missed.
     """
 
     def __init__(
