@@ -23,8 +23,8 @@ STALLED_AFTER = 3.0
 slow disk takes one or two seconds."""
 
 LOOKUPS_STALLED_AFTER = 0.5
-"""The same limit for look-ups of credentials. It is shorter, and only a quarter of the threads may wait longer, because
-requests with cached credentials need the other threads."""
+"""Seconds without an answer after which look-ups of credentials count as stalled. Only a quarter of the threads may wait
+longer, because requests with cached credentials need the remaining threads."""
 
 
 class WaitKind(Enum):

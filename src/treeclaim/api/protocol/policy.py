@@ -52,11 +52,11 @@ class Policy:
         self._defaults = defaults
         self._has_loaded = False
         list_files = partial(list_policy_files, configuration)
-        self._decide = FollowedFiles("rules", list_files, self._load, PolicyFileError)
+        self._decider = FollowedFiles("rules", list_files, self._load, PolicyFileError)
 
     def allows(self, rule: str, identity: Identity, target: Mapping[str, str | None]) -> bool:
         """Return whether a rule allows the caller to act on a target."""
-        return self._decide.contents()(rule, identity.values, tuple(sorted(target.items())))
+        return self._decider.contents()(rule, identity.values, tuple(sorted(target.items())))
 
     def _load(self) -> _Decider:
         enforcer, doubts, unknown = load_rules(self._configuration, self._defaults)

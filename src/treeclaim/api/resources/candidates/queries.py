@@ -86,7 +86,8 @@ class MixReader:
         self._store = call.services.store
         self._most_groups = call.services.options.max_request_groups
         self._check_deadline = check_deadline
-        self._known: dict[str, tuple[str, Mix] | None] = {}
+        self._texts: dict[str, str] = {}
+        self._mixes: dict[str, Mix | None] = {}
 
     def add_to_order(self, request: CandidateRequest) -> CandidateRequest:
         """Return a copy of a request with the mixes of its order.
@@ -106,21 +107,17 @@ class MixReader:
 
     def load(self, names: Collection[str]) -> dict[str, Mix]:
         """Return those of the mixes that exist, by name."""
-        if missing := sorted(set(names) - self._known.keys()):
-            texts = self._store.read(store.load_texts, list(filter(is_mix_name, missing)))
-            for name in missing:
-                text = texts.get(name)
-                self._known[name] = None if text is None else (text, self._parse_mix(name, text))
-        return {name: entry[1] for name in names if (entry := self._known[name]) is not None}
+        if unread := sorted(set(names) - self._mixes.keys()):
+            texts = self._store.read(store.load_texts, list(filter(is_mix_name, unread)))
+            self._texts.update(texts)
+            for name in unread:
+                self._mixes[name] = self._parse_mix(name, texts[name]) if name in texts else None
+        return {name: mix for name in names if (mix := self._mixes[name]) is not None}
 
     @property
     def texts(self) -> list[str]:
         """Return the mixes as texts, for the cache keys of answers."""
-        return [
-            f"{name}={entry[0]}"
-            for name, entry in sorted(self._known.items())
-            if entry is not None
-        ]
+        return [f"{name}={text}" for name, text in sorted(self._texts.items())]
 
     def _parse_mix(self, name: str, text: str) -> Mix:
         requests = {}
@@ -144,7 +141,7 @@ class QueryParser:
         self._version = call.version
         self._most_groups = call.services.options.max_request_groups
         self._arrival = arrival
-        self._known: dict[str, CandidateRequest] = {}
+        self._requests: dict[str, CandidateRequest] = {}
         self.mixes = MixReader(call, arrival.check)
         self._groups = 0
 
@@ -157,7 +154,7 @@ class QueryParser:
             ClientGoneError: if the client has disconnected.
         """
         self._arrival.check()
-        cached_request = self._known.get(query)
+        cached_request = self._requests.get(query)
         if cached_request is not None:
             return cached_request
         if len(query) > _LONGEST_QUERY:
@@ -170,7 +167,7 @@ class QueryParser:
         # The constructor has not counted parameters with percent-encoded names.
         self._groups += len(request.groups)
         _require_few_groups(self._groups)
-        self._known[query] = request
+        self._requests[query] = request
         return request
 
     def parse_without_holds(self, place: str, query: str) -> CandidateRequest:

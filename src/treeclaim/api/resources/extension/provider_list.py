@@ -70,13 +70,13 @@ _PROVIDER: Shape = {
 }
 
 
-_PREPARED_AT_ONCE = 1_000
+_BATCH_SIZE = 1_000
 """Providers whose texts are prepared in one turn at the Forest: 10 ms."""
 
-_PREPARED_WITH_ATTRIBUTES = 100
-"""The same number if providers have attributes: 10 ms if each provider has 64."""
+_BATCH_SIZE_WITH_ATTRIBUTES = 100
+"""Providers of a turn if they have attributes: 10 ms if each provider has 64 attributes."""
 
-_FEW_GROUPS_OF = 4_096
+_MOST_COPIED_ROWS = 4_096
 """Most copied rows of a turn; it limits the providers of a turn if each provider has different classes."""
 
 _MOST_TURNS = 120
@@ -123,8 +123,8 @@ def _prepare(call: Call, query: ProvidersQuery) -> None:
         with replica.current() as forest:
             missing = replica.listing.stale(forest, query.page(forest).rows)
             is_short = forest.attributes.is_empty
-            at_once = _PREPARED_AT_ONCE if is_short else _PREPARED_WITH_ATTRIBUTES
-            rows = forest.with_few_groups(missing[:at_once], _FEW_GROUPS_OF)
+            batch_size = _BATCH_SIZE if is_short else _BATCH_SIZE_WITH_ATTRIBUTES
+            rows = forest.with_few_groups(missing[:batch_size], _MOST_COPIED_ROWS)
             replica.listing.prepare(forest, rows)
         if len(rows) == len(missing):
             return

@@ -151,7 +151,7 @@ class PlanCall:
         most_groups = self._call.services.options.max_request_groups
         version = self._call.version
 
-        def read_kept(text: str) -> CandidateRequest:
+        def parse_stored(text: str) -> CandidateRequest:
             return parse_pairs(parse_query_string(text), version, most_groups)
 
         question = plan_question(
@@ -159,7 +159,7 @@ class PlanCall:
             planner,
             self._body.requests,
             {**self._parsed, **(parsed or {})},
-            read_kept,
+            parse_stored,
             named=frozenset(holds),
         )
         return self._call.services.replica.answer(question, self._arrival)
