@@ -112,7 +112,7 @@ def _read_server_threads() -> int | None:
     return None
 
 
-class _Lazy:
+class _LazyApplication:
     """Starts the service at the first call, so that an import of the module needs no configuration."""
 
     def __init__(self) -> None:
@@ -128,4 +128,4 @@ class _Lazy:
         return self._application(environment, start_response)
 
 
-application = _Lazy()
+application = _LazyApplication()

@@ -82,27 +82,27 @@ class Frontier:
         self.histories = Histories()
         self.observed = Histories()
         self._spent = {}
-        self._led_to = {}
-        self._ended_at = {}
+        self._arrivals = {}
+        self._ends = {}
         self._guests = []
         self._pending = []
-        self._put_off = []
+        self._deferred = []
 
     def beginnings(self):
         """Yield the prefixes with the state and session of their last step; callers add further prefixes meanwhile."""
         yield (), None
         tried = 0
-        while self._pending or self._taken_up():
+        while self._pending or self._add_deferred():
             # The statements of all serial orders are known before the first preemption.
             if self._pending[0][0] > tried:
                 tried = self._pending[0][0]
-                self._taken_up()
+                self._add_deferred()
             spent, _, choices, node, before = heapq.heappop(self._pending)
             nodes = [node]
-            if before in self._led_to:
-                nodes.append(self._led_to[before].node)
+            if before in self._arrivals:
+                nodes.append(self._arrivals[before].node)
             if spent == self.preemptions:
-                nodes.append(self._ended_at.get(before))
+                nodes.append(self._ends.get(before))
             if all(self._spent.get(node_to_try, _NEVER) > spent for node_to_try in nodes):
                 yield choices, before
 
@@ -114,10 +114,10 @@ class Frontier:
             self._spent[node] = spent
         return True
 
-    def leads(self, before, arrival):
+    def record_arrival(self, before, arrival):
         """Record the node after a step; `before` is the state and the session."""
         if before is not None:
-            self._led_to[before] = arrival
+            self._arrivals[before] = arrival
 
     def add_guest(self, guest):
         """Add a guest that has stopped or waits."""
@@ -140,8 +140,8 @@ class Frontier:
         """
         host = 1 - guest.number
         while True:
-            alone = self._led_to.get((guest.without, host))
-            together = self._led_to.get((guest.state, host))
+            alone = self._arrivals.get((guest.without, host))
+            together = self._arrivals.get((guest.state, host))
             if alone is None or together is None:
                 return True
             step = together.step
@@ -150,13 +150,13 @@ class Frontier:
             guest.without, guest.state = alone.state, together.state
             frees = bool(step.footprint.frees)
             if guest.waits and not frees:
-                self._led_to.setdefault((guest.without, guest.number), together)
+                self._arrivals.setdefault((guest.without, guest.number), together)
             elif (
                 (guest.keeps_locks and not frees)
                 or (step.reads_only and not together.has_ids)
                 or not self.matters(host, step.footprint)
             ):
-                self._ended_at[guest.without, guest.number] = together.node
+                self._ends[guest.without, guest.number] = together.node
             else:
                 return False
 
@@ -173,9 +173,9 @@ class Frontier:
         # Short prefixes first, because their results make longer prefixes unnecessary.
         heapq.heappush(self._pending, (spent, len(choices), choices, node, before))
 
-    def put_off(self, session, footprint, beginning):
+    def defer(self, session, footprint, beginning):
         """Defer a prefix until a statement of another session conflicts with the footprint."""
-        self._put_off.append((session, footprint, beginning))
+        self._deferred.append((session, footprint, beginning))
 
     def matters(self, session, footprint):
         """Return whether a known statement of another session conflicts with a footprint."""
@@ -185,14 +185,14 @@ class Frontier:
             if number != session
         )
 
-    def _taken_up(self):
+    def _add_deferred(self):
         """Add the deferred prefixes that conflict by now; return whether any prefix is pending."""
-        put_off, self._put_off = self._put_off, []
-        for session, footprint, beginning in put_off:
+        deferred, self._deferred = self._deferred, []
+        for session, footprint, beginning in deferred:
             if self.matters(session, footprint):
                 self.add(*beginning)
             else:
-                self._put_off.append((session, footprint, beginning))
+                self._deferred.append((session, footprint, beginning))
         return bool(self._pending)
 
 
@@ -210,7 +210,7 @@ class Watch:
         self._frontier = frontier
         self._prescribed = prescribed
         self._before = before
-        self._let_in = before
+        self._guest_start = before
         self._step = None
         self._ids = None
         self._waits = False
@@ -219,9 +219,9 @@ class Watch:
         self._observations = observations
         self._choices = []
         self._others = []
-        self._putting_off = False
+        self._is_deferring = False
 
-    def goes_on(self, moment, chosen, sessions):
+    def enter_moment(self, moment, chosen, sessions):
         """Handle a moment before its step; return False to abandon the schedule."""
         self._others = []
         if moment.number < self._prescribed:
@@ -232,12 +232,14 @@ class Watch:
             observed = self._observations.state
             nodes.append((observed, moment.interrupted))
             ids, self._ids = self._ids, self._observations.number_of_ids
-            self._frontier.leads(self._before, Arrival(nodes[-1], self._step, ids != self._ids))
+            self._frontier.record_arrival(
+                self._before, Arrival(nodes[-1], self._step, ids != self._ids)
+            )
             self._before = (observed, chosen)
             self._see_guest(moment, chosen, observed)
         if not self._frontier.enter(nodes, moment.spent):
             return False
-        self._putting_off = chosen == moment.last and not self._frontier.matters(
+        self._is_deferring = chosen == moment.last and not self._frontier.matters(
             chosen, sessions[chosen].footprint
         )
         if moment.last is None and self._frontier.alike:
@@ -256,21 +258,21 @@ class Watch:
     def _see_guest(self, moment, chosen, observed):
         """Record the state in which a guest stops or waits."""
         if moment.number == 0:
-            self._let_in = (observed, chosen)
+            self._guest_start = (observed, chosen)
         elif moment.number == self._prescribed:
             self._waits = self._step.waited
-        if self._let_in is not None and chosen != self._let_in[1]:
-            without, guest = self._let_in
+        if self._guest_start is not None and chosen != self._guest_start[1]:
+            without, guest = self._guest_start
             keeps_locks = self._keeps_locks and self._step.waited
             self._frontier.add_guest(Guest(without, guest, self._waits, keeps_locks, observed))
-            self._let_in = None
+            self._guest_start = None
 
-    def stepped(self, step):
+    def add_step(self, step):
         """Handle an executed step."""
         for beginning in self._others:
             # The footprint of a waiting or failed statement is unknown.
-            if self._putting_off and not step.meets_all:
-                self._frontier.put_off(step.session, step.footprint, beginning)
+            if self._is_deferring and not step.meets_all:
+                self._frontier.defer(step.session, step.footprint, beginning)
             else:
                 self._frontier.add(*beginning)
         self._choices.append(step.session)

@@ -126,13 +126,13 @@ class Scheduler:
                 chosen = choices[number] if number < len(choices) else moment.usual
                 if chosen not in able:
                     chosen = moment.usual
-                if watch is not None and not watch.goes_on(moment, chosen, self._sessions):
+                if watch is not None and not watch.enter_moment(moment, chosen, self._sessions):
                     self._abandon()
                     return course
                 spent = moment.spent_by(chosen)
                 self._step(course, chosen)
                 if watch is not None:
-                    watch.stepped(course.steps[-1])
+                    watch.add_step(course.steps[-1])
         except BaseException:
             self._abandon()
             raise
@@ -160,11 +160,13 @@ class Scheduler:
         session = self._sessions[number]
         statement, footprint = session.next_step, session.footprint
         session.advance()
-        waits = not self._done_or_waiting(session)
+        waits = not self._await_step(session)
         if waits:
             self._waiting.append(session)
-        lets_go = not waits and (footprint.frees or session.failed)
-        woke = self._wake(but=session) if lets_go or not self._place.locks_until_the_end else False
+        may_wake = not waits and (footprint.frees or session.failed)
+        woke = (
+            self._wake(but=session) if may_wake or not self._place.locks_until_the_end else False
+        )
         meets_all = waits or woke or session.failed
         course.steps.append(Step(number, statement, footprint, waits, meets_all))
 
@@ -173,13 +175,13 @@ class Scheduler:
         woken = [
             session
             for session in self._waiting
-            if session is not but and self._done_or_waiting(session, usual=0.0)
+            if session is not but and self._await_step(session, usual=0.0)
         ]
         for session in woken:
             self._waiting.remove(session)
         return bool(woken)
 
-    def _done_or_waiting(self, session, usual=_USUAL):
+    def _await_step(self, session, usual=_USUAL):
         """Return True once the statement of a session has ended, False once it waits for a lock."""
         deadline = time.monotonic() + LIMIT
         if session.reported(usual):

@@ -40,7 +40,7 @@ class AbandonedError(Exception):
 
 
 @dataclass(frozen=True)
-class Ahead:
+class NextStatement:
     """The next statement of a session."""
 
     statement: str
@@ -48,7 +48,7 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Finished:
+class SessionEnd:
     """The operations of a session have ended."""
 
     results: tuple[str, ...]
@@ -75,17 +75,17 @@ class Session:
         self.backend = None
         self._thread = None
         self.touched = NOTHING
-        self._begin_anew()
+        self._reset()
         engine = self.store.engine
         sa.event.listen(engine, "before_cursor_execute", self._statement)
         sa.event.listen(engine, "commit", lambda _: self._end(COMMIT))
         sa.event.listen(engine, "rollback", lambda _: self._end(ROLLBACK))
         sa.event.listen(engine, "after_cursor_execute", self._executed)
-        sa.event.listen(engine, "checkout", _let_be_silent)
+        sa.event.listen(engine, "checkout", _disable_read_timeout)
         sa.event.listen(engine, "handle_error", self._failure)
-        self._stop_before_the_probe()
+        self._intercept_probe()
 
-    def _begin_anew(self):
+    def _reset(self):
         self.next_step = None
         self.footprint = None
         self.failed = False
@@ -97,13 +97,13 @@ class Session:
         self._reports = queue.SimpleQueue()
         self._permits = threading.Semaphore(0)
 
-    def _stop_before_the_probe(self):
+    def _intercept_probe(self):
         # No event of SQLAlchemy reports the queries of the probe.
-        ask = self.store._probe.fetch_rows
+        fetch = self.store._probe.fetch_rows
 
         def rows(sql, parameters=()):
             self._reach(sql, query(sql))
-            rows = ask(sql, parameters)
+            rows = fetch(sql, parameters)
             self.observed.append(repr(rows))
             return rows
 
@@ -111,7 +111,7 @@ class Session:
 
     def meet(self, changes, shard):
         """Begin in a new world; writes advance the `shard`, and readers start from the `changes`."""
-        self._begin_anew()
+        self._reset()
         choice = self.store._writer._shards
         setattr(choice, "draw", lambda _connection: shard)  # noqa: B010 - as above
         self.follower = None
@@ -145,7 +145,7 @@ class Session:
             report = self._reports.get(timeout=seconds) if seconds else self._reports.get_nowait()
         except queue.Empty:
             return False
-        if isinstance(report, Finished):
+        if isinstance(report, SessionEnd):
             self.results = report.results
         elif isinstance(report, BaseException):
             raise report
@@ -181,10 +181,10 @@ class Session:
         except BaseException as error:  # noqa: BLE001
             self._reports.put(error)
             return
-        self._reports.put(Finished(results))
+        self._reports.put(SessionEnd(results))
 
     def _statement(self, connection, _cursor, statement, parameters, *_):
-        self.backend = _backend(connection)
+        self.backend = _read_backend_id(connection)
         footprint = self._transaction.statement(
             statement, parameters, is_snapshot=_reads_a_snapshot(connection)
         )
@@ -194,7 +194,7 @@ class Session:
         self._reach(how, self._transaction.end(committed=how == COMMIT))
 
     def _executed(self, connection, cursor, *_):
-        rows = _rows_of(cursor, connection.dialect.name)
+        rows = _describe_result(cursor, connection.dialect.name)
         # An unknown result differs from all others.
         self.observed.append(f"unknown {self.name} {next(_UNKNOWN)}" if rows is None else rows)
 
@@ -208,7 +208,7 @@ class Session:
         if threading.current_thread() is not self._thread:
             return
         if not self._abandoned:
-            self._reports.put(Ahead(statement, footprint))
+            self._reports.put(NextStatement(statement, footprint))
             self._permits.acquire()
         if self._abandoned and statement not in {COMMIT, ROLLBACK}:
             raise AbandonedError
@@ -222,7 +222,7 @@ def _reads_a_snapshot(connection):
     return not options.get("treeclaim_writing", False)
 
 
-def _let_be_silent(connection, *_):
+def _disable_read_timeout(connection, *_):
     """Disable the read timeout: only the scheduler ends a wait, and reading the clock costs time."""
     if isinstance(connection, BoundedConnection):
         connection.silence = None
@@ -231,7 +231,7 @@ def _let_be_silent(connection, *_):
 _UNKNOWN = count()
 
 
-def _rows_of(cursor, dialect):
+def _describe_result(cursor, dialect):
     """Return the result of a statement as a text without fetching it; None if that is impossible."""
     if dialect == "postgresql" and type(cursor) is psycopg.Cursor:
         result = cursor.pgresult
@@ -251,7 +251,7 @@ def _rows_of(cursor, dialect):
     return None
 
 
-def _backend(connection):
+def _read_backend_id(connection):
     driver = connection.connection.dbapi_connection
     if connection.dialect.name == "postgresql":
         return driver.info.backend_pid

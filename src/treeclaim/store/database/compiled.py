@@ -52,36 +52,41 @@ class CompiledStatement:
     def __init__(self, sql: str | None, table: sa.Table | None = None) -> None:
         self._sql = sql
         self._table = table
-        self._forms: dict[tuple[object, ...], _Form] = {}
+        self._translations: dict[tuple[object, ...], _Translation] = {}
 
     def bind(self, dialect: Dialect, values: Values) -> DriverStatement:
         """Return the driver's statement with these values."""
-        form = self._get_form(dialect, values)
-        return DriverStatement(form.sql, form.bind(values), form.rows, is_locking=form.is_locking)
+        translation = self._get_translation(dialect, values)
+        return DriverStatement(
+            translation.sql,
+            translation.bind(values),
+            translation.rows,
+            is_locking=translation.is_locking,
+        )
 
     def bind_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
         """Return the driver's statement that executes once with each set of values."""
-        form = self._get_form(dialect, sets[0])
-        rows = [form.bind(values) for values in sets]
+        translation = self._get_translation(dialect, sets[0])
+        rows = [translation.bind(values) for values in sets]
         if len(rows) == 1:
-            return DriverStatement(form.sql, rows[0])
-        if form.array_sql is not None:
+            return DriverStatement(translation.sql, rows[0])
+        if translation.array_sql is not None:
             columns = {name: [row[name] for row in rows] for name in rows[0]}
-            return DriverStatement(form.array_sql, columns)
-        return DriverStatement(form.sql, rows, is_many=True)
+            return DriverStatement(translation.array_sql, columns)
+        return DriverStatement(translation.sql, rows, is_many=True)
 
-    def _get_form(self, dialect: Dialect, values: Values) -> "_Form":
+    def _get_translation(self, dialect: Dialect, values: Values) -> "_Translation":
         # SQLite compares with a single value in half the time of a list.
         are_long = [
             isinstance(value, list | tuple) and len(value) > 1 for value in values.values()
         ]
         key = (dialect.name, *values, *are_long)
-        form = self._forms.get(key)
-        if form is None:
-            form = self._forms[key] = self._compile(dialect, values)
-        return form
+        translation = self._translations.get(key)
+        if translation is None:
+            translation = self._translations[key] = self._compile(dialect, values)
+        return translation
 
-    def _compile(self, dialect: Dialect, values: Values) -> "_Form":
+    def _compile(self, dialect: Dialect, values: Values) -> "_Translation":
         sql, array_sql = self._sql, None
         if self._table is not None:
             into = f"INSERT INTO {self._table.name} ({', '.join(values)})"
@@ -165,7 +170,7 @@ _STYLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _Translation:
     """The translation of a statement for a driver and names of values.
 
     Attributes:
@@ -193,7 +198,7 @@ class _Form:
         return parameters
 
 
-def _translate(sql: str, array_sql: str | None, style: _Style, values: Values) -> _Form:
+def _translate(sql: str, array_sql: str | None, style: _Style, values: Values) -> _Translation:
     for lock, native_lock in zip(_LOCKS, style.locks, strict=True):
         sql = sql.replace(lock, native_lock)
     is_locking = any(lock and lock in sql for lock in style.locks)
@@ -205,7 +210,7 @@ def _translate(sql: str, array_sql: str | None, style: _Style, values: Values) -
             is_in = style.is_in if len(value) > 1 else "IN ({})"
             sql = re.sub(rf"\bIN :{name}\b", is_in.format(f":{name}"), sql)
     sql = re.sub(r":(\w+)", style.parameter, sql)
-    return _Form(sql, style.convert_list, _make_fetch(), array_sql, is_locking)
+    return _Translation(sql, style.convert_list, _make_fetch(), array_sql, is_locking)
 
 
 def _make_fetch() -> Callable[[Any], list[Any]]:

@@ -35,7 +35,7 @@ def replace_incomparable_text(engine: Engine) -> None:
             cursor.execute(statement, parameters)
         except (engine.dialect.loaded_dbapi.Error, UnicodeEncodeError) as error:
             comparable = _replace(parameters, incomparable)
-            if not (_may_be_text(error) and comparable != parameters and _is_query(statement)):
+            if not (_is_text_error(error) and comparable != parameters and _is_query(statement)):
                 if isinstance(error, UnicodeEncodeError):
                     raise engine.dialect.loaded_dbapi.DataError(str(error)) from error
                 raise
@@ -47,7 +47,7 @@ def _is_query(statement: str) -> bool:
     return statement.lstrip()[: len("(SELECT")].upper().startswith(_QUERIES)
 
 
-def _may_be_text(error: BaseException) -> bool:
+def _is_text_error(error: BaseException) -> bool:
     """Return whether the text of a parameter may be the cause of an error."""
     if isinstance(error, UnicodeEncodeError):
         return True

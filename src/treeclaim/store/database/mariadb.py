@@ -123,7 +123,7 @@ def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
             connection_socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _wait_for_other_nodes(cursor: Any) -> str | None:
+def _enable_causal_reads(cursor: Any) -> str | None:
     """Enable causal reads on a Galera node, and return its unique id; return None outside of a cluster."""
     cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
     if not any(value == "ON" for _, value in cursor.fetchall()):
@@ -175,7 +175,7 @@ class _MariaDB(System):
             session = _ASSUMED | {"sql_mode": f"'{mode}'"} | _list_limits(connection, timeouts)
             cursor.execute(f"SET NAMES {_CHARSET}, {_format_assignments(session)}")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            record.info[GALERA_NODE] = _wait_for_other_nodes(cursor)
+            record.info[GALERA_NODE] = _enable_causal_reads(cursor)
             cursor.close()
 
         @sa.event.listens_for(engine, "checkin")

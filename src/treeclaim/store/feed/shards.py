@@ -55,7 +55,7 @@ _SHARD = "(SELECT shard, position, previous FROM treeclaim_feed_shards WHERE sha
 _JSON_COLUMNS = ("kind", "object_id", "parts", "uuid", "tree", "amounts")
 
 
-def _write_insert(kind: str, shard: str = _SHARD) -> str:
+def _make_insert(kind: str, shard: str = _SHARD) -> str:
     """Return the INSERT of the rows in one JSON list, for a kind of database."""
     columns = [f"r.{name}" for name in _JSON_COLUMNS]
     types = {name: str(feed.c[name].type) for name in _JSON_COLUMNS}
@@ -77,14 +77,14 @@ def _write_insert(kind: str, shard: str = _SHARD) -> str:
     """
 
 
-_INSERT_BY_KIND = {kind: _write_insert(kind) for kind in ("sqlite", "postgresql", "mysql")}
+_INSERT_BY_KIND = {kind: _make_insert(kind) for kind in ("sqlite", "postgresql", "mysql")}
 
 # The lock timeout lasts until the end of the transaction, which sends only COMMIT after this.
 _POSTGRESQL = f"""
 WITH advanced AS (
 {_ADVANCE} AND set_config('lock_timeout', :wait, true) IS NOT NULL
 RETURNING shard, position, previous)
-{_write_insert("postgresql", "advanced")}
+{_make_insert("postgresql", "advanced")}
 """
 
 _SELECT_SHARDS = "SELECT shard, position, token, pruned_to FROM treeclaim_feed_shards"

@@ -48,7 +48,7 @@ def _placement_table(name: str, *parts: SchemaItem) -> Table:
     return _table(name, placement, *times, *parts)
 
 
-def _table_of_names(name: str, column: str, kind: TypeEngine[str]) -> Table:
+def _name_table(name: str, column: str, kind: TypeEngine[str]) -> Table:
     """Return a table of Placement that maps names to ids."""
     return _placement_table(
         name,
@@ -76,7 +76,7 @@ resource_classes = _placement_table(
     UniqueConstraint("name", name="uniq_resource_classes0name"),
 )
 
-traits = _table_of_names("traits", "name", Unicode(255))
+traits = _name_table("traits", "name", Unicode(255))
 
 resource_providers = _placement_table(
     "resource_providers",
@@ -157,11 +157,11 @@ resource_provider_traits = _placement_table(
     ),
 )
 
-projects = _table_of_names("projects", "external_id", String(255))
+projects = _name_table("projects", "external_id", String(255))
 
-users = _table_of_names("users", "external_id", String(255))
+users = _name_table("users", "external_id", String(255))
 
-consumer_types = _table_of_names("consumer_types", "name", Unicode(255))
+consumer_types = _name_table("consumer_types", "name", Unicode(255))
 
 consumers = _placement_table(
     "consumers",
