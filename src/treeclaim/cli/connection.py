@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from treeclaim.cli.output import PORT, CommandError, convert_failures, warn
 from treeclaim.client import Client, ClientError, Patience, UnreachableError, make_adapter
+from treeclaim.client.session import PLACEMENT
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
@@ -114,17 +115,17 @@ def open_region(cloud: str) -> Iterator[Any]:
 
 def _make_cloud_client(name: str) -> Client:
     with open_region(name) as region:
-        adapter = make_region_adapter(region, region.get_session(), "placement")
+        adapter = make_region_adapter(region, region.get_session())
         return Client(adapter=adapter, patience=_make_patience())
 
 
-def make_region_adapter(region: Any, session: "Session", service_type: str) -> "Adapter":
+def make_region_adapter(
+    region: Any, session: "Session", service_type: str = PLACEMENT
+) -> "Adapter":
     """Return the adapter of a session to a service of openstacksdk's region."""
-    from keystoneauth1.adapter import Adapter  # noqa: PLC0415 - slow to import
-
-    return Adapter(
+    return make_adapter(
         session,
-        service_type=service_type,
+        service_type,
         region_name=region.get_region_name(service_type),
         interface=region.get_interface(service_type),
         endpoint_override=region.get_endpoint(service_type),

@@ -21,7 +21,7 @@ def make_client(instance: Any) -> "Client":
     from treeclaim.client import Client  # noqa: PLC0415
 
     region = instance.sdk_connection.config
-    return Client(adapter=make_region_adapter(region, instance.session, "placement"))
+    return Client(adapter=make_region_adapter(region, instance.session))
 
 
 def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from treeclaim.cli import main as treeclaim
+from treeclaim.cli.main import main
 
 
 def manage(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def _run(program: str, category: str, arguments: Sequence[str] | None) -> int:
         for part in (f"--{name}", value)
     ]
     # The commands of treeclaim accept options for configuration files only at the end.
-    return treeclaim.main([category, *options.command, *(files if options.command else [])])
+    return main([category, *options.command, *(files if options.command else [])])
 
 
 def _make_parser(program: str, category: str) -> argparse.ArgumentParser:

@@ -203,7 +203,7 @@ def find_differences(source: Contents, target: Contents) -> Iterator[str]:
         yield f"aggregate {aggregate}: name differs"
     for uuid, provider in source.providers.items():
         change = PlannedChange(target.providers.get(uuid), provider)
-        members = ["existence"] if change.action is Action.CREATE else change.differing
+        members = ["existence"] if change.action is Action.CREATE else change.changed_members
         yield from (f"provider {uuid} ({provider.name}): {member} differs" for member in members)
     for uuid, key in find_differing_items(source.conditions, target.conditions):
         yield f"provider {uuid} ({source.providers[uuid].name}): condition {key} differs"

@@ -89,10 +89,10 @@ class PlannedChange:
             return Action.DELETE
         if self.before is None:
             return Action.CREATE
-        return Action.CHANGE if self.differing else Action.KEEP
+        return Action.CHANGE if self.changed_members else Action.KEEP
 
     @cached_property
-    def differing(self) -> list[str]:
+    def changed_members(self) -> list[str]:
         """Names of the attributes and parts that the change alters."""
         after = self.after
         before = self.before or ProviderState(after.uuid, "", None)
@@ -123,12 +123,12 @@ class PlannedChange:
         """The change for POST /treeclaim/providers; its generation detects concurrent changes."""
         after = self.after
         entry: dict[str, object] = {"uuid": after.uuid}
-        if not {"name", "parent"}.isdisjoint(self.differing):
+        if not {"name", "parent"}.isdisjoint(self.changed_members):
             entry |= {"name": after.name, "parent_provider_uuid": after.parent}
         if self.before is not None:
             entry["generation"] = self.before.generation
         for part in PARTS:
-            if part.name in self.differing:
+            if part.name in self.changed_members:
                 entry[part.name] = part.to_json(after.values[part.name])
         return entry
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from keystoneauth1.exceptions import ClientException
     from keystoneauth1.session import Session
 
-_SERVICE_TYPE = "placement"
+PLACEMENT = "placement"
+"""Type of the Placement service in a catalogue."""
 
 _TIMEOUT = 60.0
 """Most seconds without data on a connection."""
@@ -26,16 +27,17 @@ _NOT_UTF_8 = "surrogateescape"
 """Error handler for bytes of arguments that are not UTF-8."""
 
 
-def make_adapter(source: "Session", **options: Any) -> "Adapter":
-    """Return the adapter of a session to the Placement API.
+def make_adapter(source: "Session", service_type: str = PLACEMENT, **options: Any) -> "Adapter":
+    """Return the adapter of a session to the Placement API or another service.
 
     Args:
         source: The session; it finds the endpoint in the catalogue, and renews its token.
+        service_type: Type of the service in the catalogue.
         options: Of `keystoneauth1.adapter.Adapter`: region_name, interface, endpoint_override.
     """
     from keystoneauth1.adapter import Adapter  # noqa: PLC0415
 
-    return Adapter(source, service_type=_SERVICE_TYPE, **options)
+    return Adapter(source, service_type=service_type, **options)
 
 
 def make_session(endpoint: str, token: str) -> "Session":
