@@ -36,7 +36,7 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
         consumers, _ = read_consumers(forest, parts, budget)
         placed = apply_assumptions(forest, consumers, assumptions, budget)
         answer = question.work(forest, iter((cursor,)), budget)
-        return _with_placed(answer, placed) if assumptions else answer
+        return _insert_placed(answer, placed) if assumptions else answer
 
     def reads(transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
         yield cursor
@@ -47,7 +47,7 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
     return replace(question, work=work, key=None, holds=NO_HOLDS, reads=reads, is_repeatable=False)
 
 
-def _with_placed(answer: PendingAnswer, placed: Sequence[int]) -> PendingAnswer:
+def _insert_placed(answer: PendingAnswer, placed: Sequence[int]) -> PendingAnswer:
     """Yield an answer, a JSON object, with the numbers of placed consumers as its first member."""
     member = orjson.dumps({"given": {"placed": placed}})
     yield member[:-1] + b"," + bytes(next(answer))[1:]

@@ -145,7 +145,7 @@ class Question:
     is_hard: bool = False
     is_plan: bool = False
 
-    def reading_holds(self) -> "Question":
+    def with_holds_as_part(self) -> "Question":
         """Return the question with its holds as a database part, which is read after the fork."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:

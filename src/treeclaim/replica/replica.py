@@ -216,7 +216,7 @@ class Replica:
     def _answer_in_child(self, question: Question, arrival: Arrival) -> WholeAnswer | AnswerStream:
         if question.holds.everywhere:
             # Summing very many holds takes a second, which must not be in the turn.
-            question = question.reading_holds()
+            question = question.with_holds_as_part()
         version: int | None = None
 
         def start() -> Child | WholeAnswer:

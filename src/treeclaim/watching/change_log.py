@@ -124,7 +124,7 @@ class ChangeLog:
         """The number of the next entry."""
         return self.first + len(self.entries)
 
-    def at(self, cursor: str) -> "ChangeLog":
+    def with_cursor(self, cursor: str) -> "ChangeLog":
         """Return the log with a later cursor, after a poll without news."""
         return replace(self, cursor=cursor)
 

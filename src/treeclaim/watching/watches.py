@@ -205,7 +205,7 @@ class Hub:
         with self._feed.held(_LONGEST_WAIT, resource="change feed"):
             if self._cursor is None:
                 self._cursor = self._store.load_cursor()
-                self.log = self.log.at(write_cursor(self._cursor))
+                self.log = self.log.with_cursor(write_cursor(self._cursor))
             else:
                 # The watch must not receive earlier commits.
                 self._poll()
@@ -242,7 +242,7 @@ class Hub:
         else:
             self._cursor = entry.message.news.cursor
             if entry.message.news.is_empty:
-                self.log = self.log.at(entry.message.cursor)
+                self.log = self.log.with_cursor(entry.message.cursor)
                 return
             needed = min((watch.next for watch in watches), default=self.log.end)
             self.log = self.log.extended(entry, needed)
