@@ -113,11 +113,11 @@ def _describe_conditions(
     """Return the first condition for all trees, or each condition in a tree, else in all trees."""
     (group,) = [group for group in trees.request.groups if group.suffix == constraint.group]
     classes = list(group.resources)
-    conditions = list(
-        islice(_find_untolerated(trees, constraint, classes, tree), 1 if tree is None else None)
-    )
-    if not conditions:
-        conditions = list(_find_untolerated(trees, constraint, classes, None))
+    everywhere = _find_untolerated(trees, constraint, classes, None)
+    if tree is None:
+        conditions = list(islice(everywhere, 1))
+    else:
+        conditions = list(_find_untolerated(trees, constraint, classes, tree)) or list(everywhere)
     # The first reason of each key.
     reasons = dict(reversed(conditions))
     return [(Reason.CONDITION, {"key": key, "reason": reasons[key]}) for key in sorted(reasons)]

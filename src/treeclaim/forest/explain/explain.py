@@ -115,7 +115,7 @@ def _find_unnamed_held(forest: Forest, request: CandidateRequest) -> HeldUnits |
 
 def _advise_on_holds(trees: MatchingTrees, unnamed_held: HeldUnits | None) -> Iterator[str]:
     if unnamed_held:
-        count = int(trees.within(subtract_held(trees.forest, unnamed_held)).sum())
+        count = int(trees.match_in(subtract_held(trees.forest, unnamed_held)).sum())
         if count:
             yield f"Without what is held {_format_tree_count(count)} would match."
 
@@ -133,8 +133,8 @@ def _build_funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
         kept_constraints.append(constraint)
         if constraint.group is not None and constraint.group not in group_suffixes:
             group_suffixes.append(constraint.group)
-        is_between = constraint.group is None and constraint.reason not in ROOT_REASONS
-        trees_after = trees.matching(kept_constraints, None if is_between else group_suffixes)
+        concerns_groups = constraint.group is None and constraint.reason not in ROOT_REASONS
+        trees_after = trees.matching(kept_constraints, None if concerns_groups else group_suffixes)
         if trees_after.sum() < trees_before.sum():
             yield _describe_step(
                 trees, constraint, group_suffixes, int(trees_before.sum()), int(trees_after.sum())
@@ -223,13 +223,13 @@ def _find_blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
     ]
     blocking += [
         constraint
-        for constraint in trees.between
+        for constraint in trees.ungrouped
         if constraint.reason in ROOT_REASONS and not trees.matching([constraint], [])[tree]
     ]
     if not blocking:
         blocking = [
             constraint
-            for constraint in trees.between
+            for constraint in trees.ungrouped
             if constraint.reason not in ROOT_REASONS
             and trees.matching(_omit_constraints(trees, [constraint]))[tree]
         ]
@@ -256,17 +256,17 @@ def _find_jointly_blocking(
         met_count = first
 
 
-def _omit_constraints(trees: MatchingTrees, left_out: Collection[Constraint]) -> list[Constraint]:
+def _omit_constraints(trees: MatchingTrees, omitted: Collection[Constraint]) -> list[Constraint]:
     """Return the constraints without some of them, and without the amounts of omitted classes."""
     meaningless_amounts = {
         (constraint.group, constraint.value)
-        for constraint in left_out
+        for constraint in omitted
         if constraint.reason == Reason.NO_INVENTORY
     }
     return [
         constraint
         for constraint in trees.constraints
-        if constraint not in left_out
+        if constraint not in omitted
         and not (
             constraint.reason in AMOUNT_REASONS
             and (constraint.group, constraint.value) in meaningless_amounts

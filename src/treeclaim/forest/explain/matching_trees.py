@@ -87,7 +87,7 @@ class MatchingTrees:
                 return len(find_matching_anchors(problem)) > 0
             return next(combine_from(problem, 0, 1), None) is not None
 
-    def within(self, forest: Forest) -> Mask:
+    def match_in(self, forest: Forest) -> Mask:
         """Return the trees of another Forest of the same shape that match all constraints."""
         constraints, judge = self.constraints, self._judge
         return MatchingTrees(forest, self.request, constraints, self._budget, judge).matching(
@@ -133,7 +133,7 @@ class MatchingTrees:
         return classes if needs_classes else []
 
     @property
-    def between(self) -> list[Constraint]:
+    def ungrouped(self) -> list[Constraint]:
         """Return the constraints on the root or on several groups."""
         return [constraint for constraint in self.constraints if constraint.group is None]
 
