@@ -27,13 +27,13 @@ def test_replica_is_compacted_between_turns_with_a_new_version(store):
         number = 0
         with replica.current() as forest:
             before = replica.follower.version
-        while forest.is_tidy:
+        while not forest.is_compacting:
             number += 1
             give_trait(store, str(uuid.UUID(int=number)))
             with replica.current() as forest:
                 version = replica.follower.version
         replica.keep_up()
-        eventually(lambda: forest.is_tidy, "the Forest is tidy")
+        eventually(lambda: not forest.is_compacting, "the compaction ends")
         assert version > before
         with replica.current() as forest:
             assert replica.follower.version > version

@@ -108,7 +108,7 @@ class Follower:
 
     def tidy(self) -> None:
         """Do one step of compaction."""
-        if self.forest.tidy():
+        if self.forest.run_compaction_step():
             # The row numbers have changed.
             self.version += 1
 

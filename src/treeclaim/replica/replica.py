@@ -82,7 +82,7 @@ class Replica:
         """Do a step of compaction, or else read the feed; return the seconds until the next step."""
         # A later step retries.
         with suppress(OverloadedError, StoreUnavailableError), self.turn.held(LONGEST_WAIT):
-            if not self.follower.forest.is_tidy:
+            if self.follower.forest.is_compacting:
                 self.follower.tidy()
                 return _COMPACTION_PAUSE
             self.follower.catch_up(monotonic() - _UPKEEP_PAUSE)

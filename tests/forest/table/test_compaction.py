@@ -68,12 +68,12 @@ def test_texts_show_a_claim_between_the_copies_of_a_root_and_of_its_child():
                 body_of(forest, DEVICES)
                 apply_changes(forest, with_trait(forest, "provider 101", 3 + number % 2))
                 for _ in range(rewritten):
-                    forest.tidy()
+                    forest.run_compaction_step()
                 used = 1 - used
                 change = UsageChange({device: 2 * used - 1}, 0, 0, 0.0)
                 forest.apply(make_changes(usage={7: change}))
                 for _ in range(12):
-                    forest.tidy()
+                    forest.run_compaction_step()
                 assert body_of(forest, DEVICES) == body_of(forest_of(forest.records()), DEVICES)
 
 

@@ -133,7 +133,7 @@ class Forest(ProviderTable):
         }
         if reshaped or removed:
             self._rewrite_trees(reshaped, removed)
-        self.tidy()
+        self.run_compaction_step()
 
     def _replace_catalogue(self, catalogue: Catalogue) -> None:
         """Replace the catalogue, and clear all caches if names or ids were reassigned."""
@@ -175,11 +175,11 @@ class Forest(ProviderTable):
 
     # -- compaction ------------------------------------------------------------------------
 
-    def tidy(self) -> bool:
-        """Do one step of compaction, if the table needs it.
+    def run_compaction_step(self) -> bool:
+        """Do one step of compaction, if the table needs it, and fold changed keys.
 
         Returns:
-            Whether rows were renumbered, which invalidates all rows that were read before, but no answer.
+            Whether rows were renumbered, which invalidates rows read before, but no answer.
         """
         self._register.fold()
         if self._compaction is None and is_too_large(self, len(self)):
@@ -193,9 +193,9 @@ class Forest(ProviderTable):
         return True
 
     @property
-    def is_tidy(self) -> bool:
-        """Return whether no compaction is running."""
-        return self._compaction is None
+    def is_compacting(self) -> bool:
+        """Return whether a compaction is running."""
+        return self._compaction is not None
 
     def _adopt_compaction(self, compaction: Compaction) -> None:
         self._compaction = None
