@@ -37,7 +37,7 @@ def test_timed_out_repairs_report_completed_ones(tmp_path, monkeypatch):
     assert 0 < count < len(consumers)
     assert results == ["done"] * count + ["refused"] * (len(consumers) - count)
     details = [repair["detail"] for repair in answer.json()["repairs"][count:]]
-    assert all("the time of the request is over" in detail for detail in details[1:])
+    assert all("the deadline of the request has passed" in detail for detail in details[1:])
     assert {item["consumer"] for item in findings} == set(consumers[count:])
 
 
