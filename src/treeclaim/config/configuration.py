@@ -83,7 +83,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMetrics:
-    """Additional metrics of resources: sums of `aggregates` (UUIDs), and how many of each query in `flavors` fit."""
+    """Additional metrics of resources: sums of `aggregates` (UUIDs), and how many of each query in the file `flavors` fit."""
 
     aggregates: tuple[str, ...]
     flavors: str | None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's copy of the database, from which it answers questions (decision 0013).
 
-`following` keeps the Forest equal to the store, and `answer_cache` keeps answers. `replica` answers short questions within a
-`turn`, and long ones in forked children of a `child_pool`.
+`following` keeps the Forest equal to the store. `replica` answers short questions within a `turn`, and long ones in
+forked children of a `child_pool`. `answer_cache` keeps answers until the Forest changes.
 """
 
 # numpy.unique imports it at its first call; the 40 ms must not extend the turn of the first change.
