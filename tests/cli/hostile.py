@@ -74,8 +74,8 @@ class Hostile:
         return [body]
 
 
-def fill(client):
-    """Make a host with everything hostile on it, and one that is empty."""
+def fill_service(client):
+    """Create a host with hostile objects, and a full one."""
     attribute = f"{MARK}\u202egnp.\u2066\u200b $(touch pwned) '\"[bold] {ATTRIBUTE}"
     parts = {
         "inventories": {CLASS: {"total": 8}, "VCPU": {"total": 8}},
@@ -120,7 +120,7 @@ def hostile_service(folder):
             f"http://127.0.0.1:{running_server.address[1]}" for running_server in (plain, server)
         ]
         with Client(addresses[0], "admin") as client:
-            fill(client)
+            fill_service(client)
         environment = usual_environment(
             folder,
             TREECLAIM_ENDPOINT=addresses[1],
@@ -131,7 +131,7 @@ def hostile_service(folder):
         yield environment, addresses[0]
 
 
-def harm_in(text):
-    """The parts of a text that would control a terminal or imitate a line of the command."""
+def find_harm(text):
+    """Return the parts of a text that would control a terminal or imitate a line of the command."""
     forged = [line for line in text.split("\n") if line.lstrip().startswith(MARK)]
     return sorted({char for char in text if char != "\n" and not char.isprintable()}) + forged

@@ -15,10 +15,10 @@ _THREADS = 8
 
 
 @contextmanager
-def served(folder):
+def run_service(folder):
     """Run a service behind the server of `treeclaim serve` for a block, in this process.
 
-    To start its processes takes longer than most modules take; that is for `tests.servers.serving`.
+    It starts no processes, unlike `tests.servers.serving`, as that takes longer than most modules.
 
     Args:
         folder: Where its database is.
@@ -36,41 +36,41 @@ def served(folder):
         yield usual_environment(folder, TREECLAIM_ENDPOINT=endpoint)
 
 
-def client_in(environment):
+def open_client(environment):
     """Return a client of the service that an environment names."""
     return Client(environment["TREECLAIM_ENDPOINT"], "admin")
 
 
 @contextmanager
-def served_hosts(folder, *entries):
+def run_service_with_hosts(folder, *entries):
     """Run a service with some providers, entries of POST /treeclaim/providers, for a block."""
-    with served(folder) as environment:
-        with client_in(environment) as client:
+    with run_service(folder) as environment:
+        with open_client(environment) as client:
             client.apply_providers(entries)
         yield environment
 
 
-def hold(environment, consumer, at, amount, **members):
-    """Give a consumer VCPU of a provider; members of the claim may be other ones."""
+def claim_vcpu(environment, consumer, at, amount, **members):
+    """Claim VCPU of a provider for a consumer, with further members of the claim."""
     body = claim_of({at: {"resources": {"VCPU": amount}}}, **members)
-    with client_in(environment) as client:
+    with open_client(environment) as client:
         client.call("PUT", f"/allocations/{consumer}", body, extended=True)
 
 
-def output_of(environment, *arguments, code=0):
+def run_command(environment, *arguments, code=0):
     """Run a command that must end with a status; return its output."""
     result = call(environment, *arguments)
     assert result.returncode == code, (result.stdout, result.stderr)
     return result.stdout
 
 
-def succeed(environment, *arguments):
+def run_successful_command(environment, *arguments):
     """Run a command that must succeed; return its output."""
-    return output_of(environment, *arguments)
+    return run_command(environment, *arguments)
 
 
-def refused(environment, *arguments, code=1):
-    """Run a command that has to be refused in words; returns these."""
+def run_refused_command(environment, *arguments, code=1):
+    """Run a command that must fail with a message; return the message."""
     result = call(environment, *arguments)
     assert result.returncode == code, (result.stdout, result.stderr)
     assert "Traceback" not in result.stderr

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from tests.cli.processes import call_program
-from tests.cli.services import served, succeed
+from tests.cli.services import run_service, run_successful_command
 from tests.paths import EXAMPLE
 from tests.servers import command_environment
 from treeclaim.cli.main import main
@@ -53,14 +53,14 @@ class Unread(io.TextIOWrapper):
 def environment(tmp_path_factory):
     """The environment of commands with a database, and a service with the example topology."""
     folder = tmp_path_factory.mktemp("closed")
-    with served(folder) as variables:
+    with run_service(folder) as variables:
         environment = command_environment(folder) | variables
-        succeed(environment, "db", "sync")
-        succeed(environment, "load", str(EXAMPLE))
+        run_successful_command(environment, "db", "sync")
+        run_successful_command(environment, "load", str(EXAMPLE))
         yield environment
 
 
-def end_of(program, environment, arguments, *, is_buffered):
+def run_with_closed_output(program, environment, arguments, *, is_buffered):
     """Run a program with a closed output; return whether it printed an error, and its exit code."""
     with closing(Unread(is_buffered=is_buffered)) as unread:
         result = call_program(program, environment, *arguments, output=unread)
@@ -74,7 +74,9 @@ def end_of(program, environment, arguments, *, is_buffered):
 def test_command_survives_closed_stdout(environment, line, is_buffered):
     first, *words = line.replace("TOPOLOGY", str(EXAMPLE)).split()
     program, arguments = (PROGRAMS[first], words) if first in PROGRAMS else (main, [first, *words])
-    is_written, code = end_of(program, environment, arguments, is_buffered=is_buffered)
+    is_written, code = run_with_closed_output(
+        program, environment, arguments, is_buffered=is_buffered
+    )
     assert is_written
     # Some releases of Python ignore the error where argparse prints help.
     is_help = "--help" in line or line == "--version"
@@ -84,4 +86,7 @@ def test_command_survives_closed_stdout(environment, line, is_buffered):
 @pytest.mark.parametrize("is_buffered", [True, False], ids=["buffered", "at once"])
 def test_silent_command_succeeds_with_closed_stdout(environment, is_buffered):
     arguments = ["condition", "set", "host-1", "CLEANING"]
-    assert end_of(main, environment, arguments, is_buffered=is_buffered) == (False, 0)
+    assert run_with_closed_output(main, environment, arguments, is_buffered=is_buffered) == (
+        False,
+        0,
+    )

@@ -21,7 +21,7 @@ from tests.cli.hostile import (
     PAYLOAD,
     PROVIDER,
     TRAIT,
-    harm_in,
+    find_harm,
     hostile_service,
 )
 from tests.cli.processes import call
@@ -194,7 +194,7 @@ def run_lines(lines, hostile_cloud, terminal=False):
 @pytest.mark.parametrize("command", CASES)
 def test_command_output_has_no_control_sequences(hostile_cloud, command):
     printed = list(run_lines(CASES[command], hostile_cloud))
-    assert [(line, harm) for line, text in printed if (harm := harm_in(text))] == []
+    assert [(line, harm) for line, text in printed if (harm := find_harm(text))] == []
     assert [text for _, text in printed if "unexpected" in text or "Traceback" in text] == []
     marked = [text for _, text in printed if MARK in text]
     assert marked or command in WITHOUT_NAMES
@@ -206,7 +206,7 @@ def test_terminal_output_has_no_foreign_control_sequences(hostile_cloud, command
     for line, text in run_lines(CASES[command], hostile_cloud, terminal=True):
         assert COLOUR not in text, line
         # Only progress moves the cursor within a line.
-        assert harm_in(styles.sub("", text).replace("\r", "")) == [], line
+        assert find_harm(styles.sub("", text).replace("\r", "")) == [], line
 
 
 FORMATS = (
@@ -226,5 +226,5 @@ def test_each_format_has_no_control_sequences(hostile_cloud, line):
         (_, printed), (_, errors) = run_lines([f"{line} -f {name}"], hostile_cloud)
         # Long texts of YAML are folded within their quotes.
         text = printed.replace("\n", " ") if name == "yaml" else printed
-        assert harm_in(text + errors) == [], name
+        assert find_harm(text + errors) == [], name
         assert MARK in (str(json.loads(printed)) if name == "json" else printed + errors), name

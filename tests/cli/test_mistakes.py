@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.processes import call, run
-from tests.cli.services import refused, succeed
+from tests.cli.services import run_refused_command, run_successful_command
 from tests.paths import EXAMPLE
 from tests.ports import free_port
 from tests.servers import command_environment, usual_environment
@@ -41,11 +41,11 @@ WRONG_USAGE = {
 
 @pytest.mark.parametrize("line", WRONG_USAGE, ids=range(len(WRONG_USAGE)))
 def test_wrong_usage_has_exit_status_2(offline, line):
-    assert WRONG_USAGE[line] in refused(offline, *line.split(), code=2)
+    assert WRONG_USAGE[line] in run_refused_command(offline, *line.split(), code=2)
 
 
 def test_repeated_amounts_are_refused(offline):
-    message = refused(offline, "claim", "resources=VCPU:2", "resources=DISK_GB:1")
+    message = run_refused_command(offline, "claim", "resources=VCPU:2", "resources=DISK_GB:1")
     assert "resources is given more than once" in message
 
 
@@ -64,18 +64,18 @@ UNUSABLE_OPTIONS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("line", UNUSABLE_OPTIONS, ids=range(len(UNUSABLE_OPTIONS)))
 def test_failed_start_reports_its_reason(offline, line):
-    message = refused(offline, *line.split(), f"--port={free_port()}")
+    message = run_refused_command(offline, *line.split(), f"--port={free_port()}")
     assert UNUSABLE_OPTIONS[line] in message
 
 
 def test_a_database_without_tables_is_not_stamped(offline):
-    message = refused(offline, "db", "stamp", "a082b8bb98d0")
+    message = run_refused_command(offline, "db", "stamp", "a082b8bb98d0")
     assert "treeclaim db sync" in message
-    assert succeed(offline, "db", "version") == "None\n"
-    succeed(offline, "db", "sync")
+    assert run_successful_command(offline, "db", "version") == "None\n"
+    run_successful_command(offline, "db", "sync")
     for revision in ("", "head"):
-        assert "a082b8bb98d0" in refused(offline, "db", "stamp", revision)
-    succeed(offline, "db", "stamp", "a082b8bb98d0")
+        assert "a082b8bb98d0" in run_refused_command(offline, "db", "stamp", revision)
+    run_successful_command(offline, "db", "stamp", "a082b8bb98d0")
 
 
 @pytest.mark.slow
@@ -92,28 +92,32 @@ clouds:
         "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"),
         "TREECLAIM_ENDPOINT": "http://127.0.0.1:9",
     }
-    assert "host-1" in succeed(elsewhere, "tree", "--os-cloud", "here")
+    assert "host-1" in run_successful_command(elsewhere, "tree", "--os-cloud", "here")
     elsewhere |= {"OS_CLOUD": "nowhere"}
     endpoint = environment["TREECLAIM_ENDPOINT"]
-    assert "host-1" in succeed(elsewhere, "tree", "--endpoint", endpoint)
+    assert "host-1" in run_successful_command(elsewhere, "tree", "--endpoint", endpoint)
 
 
 def test_options_of_an_endpoint_may_precede_the_command(environment):
     elsewhere = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
     endpoint = environment["TREECLAIM_ENDPOINT"]
-    assert "host-1" in succeed(elsewhere, f"--endpoint={endpoint}", "--token", "admin", "tree")
-    assert "not understood: --endpoint" in refused(
+    assert "host-1" in run_successful_command(
+        elsewhere, f"--endpoint={endpoint}", "--token", "admin", "tree"
+    )
+    assert "not understood: --endpoint" in run_refused_command(
         elsewhere, "--endpoint", endpoint, "db", "sync", code=2
     )
 
 
 def test_a_token_is_never_dropped(environment):
     no_endpoint = {k: v for k, v in environment.items() if k != "TREECLAIM_ENDPOINT"}
-    message = refused(no_endpoint | {"OS_CLOUD": "some"}, "tree", "--token", "x")
+    message = run_refused_command(no_endpoint | {"OS_CLOUD": "some"}, "tree", "--token", "x")
     assert "--endpoint" in message
-    message = refused(environment, "tree", "--token", "x", "--os-cloud", "some")
+    message = run_refused_command(environment, "tree", "--token", "x", "--os-cloud", "some")
     assert "--token" in message
-    refused(environment, "tree", "--endpoint", "http://a", "--os-cloud", "some", code=2)
+    run_refused_command(
+        environment, "tree", "--endpoint", "http://a", "--os-cloud", "some", code=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ def test_unreachable_service_gives_advice(offline, tmp_path, command, advice):
         "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"),
         "TREECLAIM_ENDPOINT": "http://127.0.0.1:9",
     }
-    message = refused(elsewhere, *command)
+    message = run_refused_command(elsewhere, *command)
     assert "no connection" in message
     assert "127.0.0.1:9" in message
     for text in advice:
@@ -150,7 +154,7 @@ def test_os_variables_name_a_cloud(environment):
         "OS_PROJECT_NAME": "admin",
     }
     del elsewhere["TREECLAIM_ENDPOINT"]
-    assert "127.0.0.1" in refused(elsewhere, "tree")
+    assert "127.0.0.1" in run_refused_command(elsewhere, "tree")
 
 
 REFUSED = {
@@ -183,7 +187,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("line", REFUSED, ids=range(len(REFUSED)))
 def test_mistake_is_refused_in_words(environment, line):
-    message = refused(environment, *line.split(" "))
+    message = run_refused_command(environment, *line.split(" "))
     assert REFUSED[line] in message
     assert "unexpected" not in message
 
@@ -205,7 +209,7 @@ def test_unusable_file_is_refused_by_name(environment, tmp_path, command, text):
     file.write_text(text)
     code = 2 if command.startswith("audit") else 1
     for path in (file, tmp_path / "missing.json"):
-        message = refused(environment, *command.split(), str(path), code=code)
+        message = run_refused_command(environment, *command.split(), str(path), code=code)
         assert path.name in message or "not the uuid of an aggregate" in message
 
 
@@ -221,7 +225,9 @@ def test_unsupported_database_url_names_the_option(offline, url, command):
 
 def refused_for_database(environment, command):
     """Run a command that the database must stop; return its message."""
-    return refused(environment, *command.split(), code=255 if command == "upgrade check" else 1)
+    return run_refused_command(
+        environment, *command.split(), code=255 if command == "upgrade check" else 1
+    )
 
 
 def test_file_that_is_not_a_database_is_reported(offline, tmp_path):
@@ -282,7 +288,7 @@ def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, mo
 
     monkeypatch.setattr("treeclaim.cli.providers.tree.ListTrees.make_result", fail)
     environment = usual_environment(tmp_path)
-    message = refused(environment, "tree")
+    message = run_refused_command(environment, "tree")
     assert "some words" in message
     assert "TREECLAIM_DEBUG" in message
     result = call(environment | {"TREECLAIM_DEBUG": "1"}, "tree")

@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.cli.services import refused
+from tests.cli.services import run_refused_command
 from tests.ports import free_port
 from tests.server.processes.clients import Load
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
@@ -119,7 +119,7 @@ def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), headers=HEADERS) as http:
             assert http.get("http://localhost/resource_providers").status_code == 200
-        message = refused(environment, "serve", "--unix-socket", str(path))
+        message = run_refused_command(environment, "serve", "--unix-socket", str(path))
         assert "another server does" in message
         assert service.stop() == 0
     assert '"GET /resource_providers" status: 200' in service.log.read_text()
@@ -210,7 +210,7 @@ def test_traditional_tls_key_works_and_mismatched_key_is_refused(
     wrong = tls_options((certificate[0], foreign))
     missing = tls_options((certificate[0], "/nowhere.pem"))
     for options, message in ((wrong, "mismatch"), (missing, "No such file")):
-        text = refused(environment, "serve", f"--port={free_port()}", *options)
+        text = run_refused_command(environment, "serve", f"--port={free_port()}", *options)
         assert f"--tls-certificate {certificate[0]} with --tls-key" in text
         assert message in text
     arguments = tls_options((certificate[0], old))

@@ -35,12 +35,12 @@ PROVIDERS, CONSUMERS = 65, 10
 WHO = {"project_id": "p", "user_id": "u"}
 
 
-def named(name):
-    """The uuid that goes with a name."""
+def make_uuid(name):
+    """Return a uuid made from a name."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
 
 
-def silent(_stage, _done, _total):
+def ignore_progress(_stage, _done, _total):
     """Report no progress."""
 
 
@@ -75,11 +75,11 @@ def add(client, text):
 def hold(client, consumer, provider, amounts, **members):
     """Replace the amounts that a consumer has of a provider."""
     candidate = {"allocations": {provider: {"resources": amounts}}}
-    client.claim(named(consumer), candidate, replace=True, **WHO | members)
+    client.claim(make_uuid(consumer), candidate, replace=True, **WHO | members)
 
 
-def shown_by(client):
-    """All that the URLs of providers and consumers show, without the numbers of their writes."""
+def read_documents(client):
+    """Return the documents of all providers and consumers, without generations."""
     rows = client.providers()
     parts = ("inventories", "traits", "aggregates", "allocations")
     paths = ["/resource_providers"]
@@ -98,17 +98,17 @@ def test_providers_and_consumers_arrive_and_another_copy_writes_nothing(cloud, t
     assert (outcome.providers, outcome.consumers) == (PROVIDERS, CONSUMERS)
     assert (outcome.refused, outcome.differences) == ([], [])
     assert all(done == total for done, total in stages.values())
-    assert shown_by(cloud) == shown_by(target)
+    assert read_documents(cloud) == read_documents(target)
     sent = target._adapter.sent
     del sent[:]
-    again = copy(cloud, target, silent)
+    again = copy(cloud, target, ignore_progress)
     assert (again.providers, again.consumers) == (0, 0)
     assert again.unchanged == PROVIDERS + CONSUMERS
     assert {method for method, _ in sent} == {"GET"}
 
 
 def test_differences_are_fixed_and_extra_target_providers_kept(cloud, target):
-    copy(cloud, target, silent)
+    copy(cloud, target, ignore_progress)
     add(target, "providers: [{name: own, inventories: {VCPU: 1}}]")
     hold(target, "own consumer", uuid_of(target, "own"), {"VCPU": 1})
     host, numa = (uuid_of(cloud, name) for name in ("host-1_numa0", "host-2_numa0"))
@@ -122,7 +122,7 @@ def test_differences_are_fixed_and_extra_target_providers_kept(cloud, target):
     cloud.release(released)
     candidate = {"allocations": {host: {"resources": {"MEMORY_MB": 5}}}}
     cloud.claim(changed, candidate, project_id="other", user_id="u", replace=True)
-    differences = compare(cloud, target, silent)
+    differences = compare(cloud, target, ignore_progress)
     assert differences[:4] == [
         f"provider {host} (host-1_numa0): name differs",
         f"provider {host} (host-1_numa0): traits differs",
@@ -130,7 +130,7 @@ def test_differences_are_fixed_and_extra_target_providers_kept(cloud, target):
         f"consumer {changed}: project differs",
     ]
     assert differences[-1] == f"consumer {released} has allocations at the target only"
-    outcome = copy(cloud, target, silent)
+    outcome = copy(cloud, target, ignore_progress)
     assert (outcome.providers, outcome.consumers) == (1, 1)
     assert outcome.differences == [differences[-1]]
     assert len(target.providers(name="own")) == 1
@@ -139,17 +139,17 @@ def test_differences_are_fixed_and_extra_target_providers_kept(cloud, target):
 def test_consumer_is_copied_after_another_frees_room(source, target):
     add(source, "providers: [{name: host, inventories: {VCPU: 4}}]")
     host = uuid_of(source, "host")
-    first, second = sorted(("first", "second"), key=named)
+    first, second = sorted(("first", "second"), key=make_uuid)
     hold(source, first, host, {"VCPU": 1})
     hold(source, second, host, {"VCPU": 3})
-    copy(source, target, silent)
+    copy(source, target, ignore_progress)
     hold(source, second, host, {"VCPU": 1})
     hold(source, first, host, {"VCPU": 3})
-    outcome = copy(source, target, silent)
+    outcome = copy(source, target, ignore_progress)
     assert (outcome.refused, outcome.differences) == ([], [])
 
 
-HOST, PART, OTHER, RACK = (named(name) for name in ("host", "part", "other", "rack"))
+HOST, PART, OTHER, RACK = (make_uuid(name) for name in ("host", "part", "other", "rack"))
 CONDITION = f"/treeclaim/providers/{OTHER}/conditions/FAILING"
 MIX = "/treeclaim/mixes/usual"
 EXTENDED = f"""
@@ -181,12 +181,14 @@ def fill_extension(client):
     ):
         hold(client, name, HOST, {"VCPU": amount}, hold=terms)
     # Draws all of one hold, and a part of the next.
-    holds = [named("drawn up"), named("second")]
+    holds = [make_uuid("drawn up"), make_uuid("second")]
     hold(client, "drawing", HOST, {"VCPU": 8}, request="resources=VCPU:8", from_holds=holds)
-    holds = [named("returning")]
+    holds = [make_uuid("returning")]
     hold(client, "also drawing", HOST, {"VCPU": 3}, consumer_type="MIGRATION", from_holds=holds)
     both = {PART: {"resources": {"CUSTOM_PART": 1}}, OTHER: {"resources": {"VCPU": 1}}}
-    client.claim(named("consuming"), {"allocations": both}, request=["resources=VCPU:1"], **WHO)
+    client.claim(
+        make_uuid("consuming"), {"allocations": both}, request=["resources=VCPU:1"], **WHO
+    )
     client.call("PUT", CONDITION, {"effect": "leave", "reason": "ECC errors"})
     condition = {"effect": "no_new", "on_use": True}
     client.call("PUT", f"/treeclaim/providers/{PART}/conditions/CLEANING", condition)
@@ -194,15 +196,15 @@ def fill_extension(client):
 
 def test_all_extension_data_is_copied(source, target):
     fill_extension(source)
-    lines = set(compare(source, target, silent))
+    lines = set(compare(source, target, ignore_progress))
     for word in ("hold", "condition FAILING", "mix usual", "name differs", "consumer"):
         assert any(word in line for line in lines), word
-    outcome = copy(source, target, silent)
+    outcome = copy(source, target, ignore_progress)
     assert (outcome.refused, outcome.differences) == ([], [])
-    assert shown_by(source) == shown_by(target)
+    assert read_documents(source) == read_documents(target)
     ours, theirs = (list(client.provider_states(["conditions"])) for client in (source, target))
     assert [row["conditions"] for row in ours] == [row["conditions"] for row in theirs]
-    again = copy(source, target, silent)
+    again = copy(source, target, ignore_progress)
     assert (again.providers, again.consumers, again.differences) == (0, 0, [])
 
 
@@ -226,11 +228,16 @@ STOCK = {
             "mix usual differs",
         ),
         ("PUT", CONDITION, {"effect": "no_new"}, "condition FAILING differs"),
-        ("POST", "/treeclaim/requests", {"requests": {named("drawing"): None}}, "request differs"),
+        (
+            "POST",
+            "/treeclaim/requests",
+            {"requests": {make_uuid("drawing"): None}},
+            "request differs",
+        ),
         (
             "POST",
             "/treeclaim/holds",
-            {"holds": {named("plain"): {"note": "other"}}},
+            {"holds": {make_uuid("plain"): {"note": "other"}}},
             "hold differs",
         ),
         ("POST", "/treeclaim/aggregates/names", {"names": {RACK: "other"}}, "name differs"),
@@ -244,16 +251,16 @@ STOCK = {
 )
 def test_each_changed_extension_part_is_found_and_fixed(source, target, method, path, body, line):
     fill_extension(source)
-    copy(source, target, silent)
+    copy(source, target, ignore_progress)
     target.call(method, path, body)
-    (difference,) = compare(source, target, silent)
+    (difference,) = compare(source, target, ignore_progress)
     assert line in difference
-    assert copy(source, target, silent).differences == []
+    assert copy(source, target, ignore_progress).differences == []
 
 
 def test_provider_name_taken_in_target_does_not_stop_the_copy(cloud, target):
     target.call("POST", "/resource_providers", json={"name": "host-1_numa0"})
-    outcome = copy(cloud, target, silent)
+    outcome = copy(cloud, target, ignore_progress)
     assert (outcome.providers, outcome.consumers) == (PROVIDERS - 7, CONSUMERS - 1)
     # The tree, and the consumer of a provider in it.
     assert len(outcome.refused) == len(outcome.differences) == 7 + 1
@@ -276,19 +283,19 @@ def test_an_unknown_standard_name_stops_before_anything_is_written(source, targe
 
     older = Client(adapter=Older(target._adapter))
     with pytest.raises(ClientError, match="HW_CPU_X86_AVX2"):
-        copy(source, older, silent)
+        copy(source, older, ignore_progress)
     assert target.providers() == []
 
 
 def test_comparison_lists_data_missing_without_the_extension(source, target):
     fill_extension(source)
-    copy(source, target, silent)
+    copy(source, target, ignore_progress)
     without = Client(adapter=WithoutExtension(target._adapter))
-    lines = compare(source, without, silent)
+    lines = compare(source, without, ignore_progress)
     for text in (
-        f"hold {named('plain')}: hold differs",
-        f"consumer {named('drawing')}: request differs",
-        f"consumer {named('drawing')}: drawn_from differs",
+        f"hold {make_uuid('plain')}: hold differs",
+        f"consumer {make_uuid('drawing')}: request differs",
+        f"consumer {make_uuid('drawing')}: drawn_from differs",
         "condition FAILING differs",
         "mix usual differs",
         "name differs",
@@ -296,15 +303,15 @@ def test_comparison_lists_data_missing_without_the_extension(source, target):
     ):
         assert any(text in line for line in lines), text
     with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
-        copy(source, without, silent)
+        copy(source, without, ignore_progress)
 
 
 def test_a_source_without_the_extension_is_copied(cloud, target):
     without = Client(adapter=WithoutExtension(cloud._adapter))
-    outcome = copy(without, target, silent)
+    outcome = copy(without, target, ignore_progress)
     assert (outcome.providers, outcome.consumers) == (PROVIDERS, CONSUMERS)
     assert (outcome.refused, outcome.differences) == ([], [])
-    assert compare(cloud, target, silent) == []
+    assert compare(cloud, target, ignore_progress) == []
 
 
 @pytest.mark.slow
@@ -319,15 +326,15 @@ def test_openstack_placement_is_copied_and_compared(peer, tmp_path, capsys):
     ):
         provider = {"resource_provider": {"uuid": uuid_of(source, "host-1")}}
         old = {"allocations": [provider | {"resources": {"DISK_GB": 1}}]}
-        source.call("PUT", f"/allocations/{named('old')}", json=old, minor=1)
-        outcome = copy(source, target, silent)
+        source.call("PUT", f"/allocations/{make_uuid('old')}", json=old, minor=1)
+        outcome = copy(source, target, ignore_progress)
         assert (outcome.providers, outcome.consumers) == (PROVIDERS, CONSUMERS + 1)
         assert (outcome.refused, outcome.differences) == ([], [])
         arguments = ["copy", "--from", first, "--to", second, "--compare"]
         assert main(arguments) == 0
-        target.release(named("old"))
+        target.release(make_uuid("old"))
         assert main(arguments) == 1
-        assert named("old") in capsys.readouterr().out
+        assert make_uuid("old") in capsys.readouterr().out
         assert main(arguments[:-1]) == 0
         assert "1 consumers written" in capsys.readouterr().out
 
@@ -360,4 +367,4 @@ def test_killed_copy_can_be_resumed(tmp_path):
         result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert result.returncode == 0, result.stderr
         assert f"{CONSUMERS - 5} consumers written" in result.stdout
-        assert compare(source, target, silent) == []
+        assert compare(source, target, ignore_progress) == []

@@ -43,7 +43,7 @@ class Card:
             apply_topology(client, parse_topology(FILE.format(name), "file"))
             uuids = {provider["name"]: provider["uuid"] for provider in client.providers()}
         self.places = {
-            (profile, begin): frozenset(range(begin, begin + size)) | media_of(profile)
+            (profile, begin): frozenset(range(begin, begin + size)) | list_media(profile)
             for profile, (size, begins) in table.items()
             for begin in begins
         }
@@ -52,7 +52,7 @@ class Card:
             for number, place in enumerate(self.places)
         }
         self.claims = {
-            (profile, begin): claim_on(uuids[f"gpu_{profile}_at{begin}"], profile)
+            (profile, begin): make_claim_body(uuids[f"gpu_{profile}_at{begin}"], profile)
             for profile, begin in self.places
         }
 
@@ -79,19 +79,19 @@ class Card:
                 self.release(place)
 
 
-def media_of(profile):
-    """The media extensions, of which a card has one set."""
+def list_media(profile):
+    """Return the media extensions of a profile; a card has one set."""
     return {"media"} if profile.endswith("+me") else set()
 
 
-def claim_on(provider, profile):
-    """The body that claims one partition."""
+def make_claim_body(provider, profile):
+    """Return the body of a claim of a partition."""
     name = f"CUSTOM_MIG_{profile.upper().replace('.', '_').replace('+', '_')}"
     return json.dumps(claim_of({provider: {"resources": {name: 1}}})).encode()
 
 
-def independent(places):
-    """All sets of places that have no slice in common."""
+def list_independent_sets(places):
+    """Return all sets of places without a common slice."""
     states = [frozenset()]
     for place, slices in places.items():
         states += [
@@ -111,4 +111,4 @@ def test_reachable_card_states_equal_the_table(tmp_path, name, table):
     card = Card(make_application(tmp_path), name, table)
     visited = set()
     card.explore(frozenset(), visited)
-    assert visited == independent(card.places)
+    assert visited == list_independent_sets(card.places)

@@ -11,8 +11,8 @@ NAMES = st.sampled_from("abcdefgh")
 PARENTS = st.dictionaries(NAMES, st.none() | NAMES)
 
 
-def above(parents, name):
-    """All above a provider; None if it is in or below a circle."""
+def list_ancestors(parents, name):
+    """Return the ancestors of a provider; None if it is in or below a cycle."""
     ancestors = []
     while (name := parents.get(name)) is not None:
         if name in ancestors:
@@ -25,7 +25,7 @@ def above(parents, name):
 def test_places_have_root_and_depth_and_parents_come_first(parents):
     places = order_trees(parents)
     for name in parents:
-        ancestors = above(parents, name)
+        ancestors = list_ancestors(parents, name)
         if ancestors is None:
             assert name not in places
         else:

@@ -8,7 +8,12 @@ import pytest
 
 from tests import peer
 from tests.cli.processes import call
-from tests.cli.services import client_in, refused, served, succeed
+from tests.cli.services import (
+    open_client,
+    run_refused_command,
+    run_service,
+    run_successful_command,
+)
 from tests.clouds.bulk import write_world
 from tests.environments import peer_programs
 from tests.paths import EXAMPLE, ROOT
@@ -23,10 +28,10 @@ def services(tmp_path):
     old_folder, new_folder = tmp_path / "old", tmp_path / "new"
     for folder in (old_folder, new_folder):
         folder.mkdir()
-    with served(old_folder) as old, served(new_folder) as new:
-        succeed(old, "load", str(EXAMPLE))
-        succeed(old, "claim", "resources=VCPU:1")
-        succeed(old, "copy", "--from", url_of(old), "--to", url_of(new))
+    with run_service(old_folder) as old, run_service(new_folder) as new:
+        run_successful_command(old, "load", str(EXAMPLE))
+        run_successful_command(old, "claim", "resources=VCPU:1")
+        run_successful_command(old, "copy", "--from", url_of(old), "--to", url_of(new))
         yield old, new
 
 
@@ -36,9 +41,9 @@ def url_of(environment):
 
 def test_comparison_with_a_copy_finds_no_difference(services):
     old, new = services
-    shown = succeed(old, "compare", url_of(old), url_of(new))
+    shown = run_successful_command(old, "compare", url_of(old), url_of(new))
     assert re.match(r"(\d+) reads compared: \1 equal, 0 known differences, 0 others", shown)
-    with client_in(new) as client:
+    with open_client(new) as client:
         name = client.providers()[0]["name"]
         uuid_ = client.providers()[0]["uuid"]
         client.call("PUT", f"/resource_providers/{uuid_}", json={"name": f"{name}-new"})
@@ -55,8 +60,8 @@ def test_different_response_is_reported_with_an_example(services, tmp_path):
         '1.2.3.4 - - [x] "PUT /placement/traits/CUSTOM_X HTTP/1.1" 200 29\n'
     )
     command = ("compare", url_of(old), url_of(new), "--requests", str(log))
-    assert "2 reads compared: 2 equal" in succeed(old, *command)
-    with client_in(new) as client:
+    assert "2 reads compared: 2 equal" in run_successful_command(old, *command)
+    with open_client(new) as client:
         client.call("PUT", "/traits/CUSTOM_NEW")
     result = call(old, *command, "-f", "json")
     assert result.returncode == 1
@@ -71,11 +76,17 @@ def test_log_without_reads_or_unreachable_service_is_a_failure(services, tmp_pat
     old, _ = services
     log = tmp_path / "empty.log"
     log.write_text("nothing here\n")
-    message = refused(old, "compare", url_of(old), url_of(old), "--requests", str(log), code=2)
+    message = run_refused_command(
+        old, "compare", url_of(old), url_of(old), "--requests", str(log), code=2
+    )
     assert "no read of the Placement API" in message
-    refused(old, "compare", url_of(old), "http://127.0.0.1:1", code=2)
-    refused(old, "compare", url_of(old), url_of(old), "--requests", str(tmp_path / "no"), code=2)
-    refused(old, "compare", url_of(old), url_of(old), "--microversion", "latest", code=2)
+    run_refused_command(old, "compare", url_of(old), "http://127.0.0.1:1", code=2)
+    run_refused_command(
+        old, "compare", url_of(old), url_of(old), "--requests", str(tmp_path / "no"), code=2
+    )
+    run_refused_command(
+        old, "compare", url_of(old), url_of(old), "--microversion", "latest", code=2
+    )
 
 
 def test_each_known_difference_has_a_row_with_its_number():
@@ -92,10 +103,10 @@ def test_openstack_placement_differs_by_known_differences_only(tmp_path):
     write_world(database, small(hosts=9))
     with (
         peer.openstack_placement_on(database, tmp_path) as (url, _),
-        served(home) as ours,
+        run_service(home) as ours,
     ):
         environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=url)
-        succeed(environment, "copy", "--from", url, "--to", url_of(ours))
+        run_successful_command(environment, "copy", "--from", url, "--to", url_of(ours))
         swept = call(environment, "compare", url, url_of(ours))
         assert swept.returncode == 0, swept.stdout
         log = tmp_path / "uwsgi.log"

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import client_in, served, succeed
+from tests.cli.services import open_client, run_service, run_successful_command
 from tests.docs.test_answers import sections
 from tests.paths import EXAMPLE, ROOT
 from treeclaim.client import ClientError
@@ -128,7 +128,7 @@ class Examples:
 def examples(tmp_path, monkeypatch):
     """Runs examples on an empty service."""
     monkeypatch.chdir(tmp_path)
-    with served(tmp_path) as environment, client_in(environment) as client:
+    with run_service(tmp_path) as environment, open_client(environment) as client:
         yield Examples(environment | {"EDITOR": "true", "VISUAL": "true"}, client)
 
 
@@ -148,7 +148,7 @@ providers:
 @pytest.mark.parametrize(("kind", "text"), ALONE)
 def test_block_succeeds_on_the_example(examples, tmp_path, kind, text):
     shutil.copytree(EXAMPLE.parent, tmp_path / "examples")
-    succeed(examples.environment, "load", str(EXAMPLE))
+    run_successful_command(examples.environment, "load", str(EXAMPLE))
     examples.load(RACKS)
     first = examples.client.candidates("resources=VCPU:1")["allocation_requests"][0]
     examples.client.claim(CONSUMER, first, project_id=PROJECT, user_id="u")

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import refused, succeed
+from tests.cli.services import run_refused_command, run_successful_command
 from tests.keystone.keystone_server import PASSWORD, REGION
 from tests.servers import usual_environment
 
@@ -32,7 +32,7 @@ def loaded(environment, tmp_path):
     """A host, taken away in the end."""
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
-    succeed(environment, "load", str(topology))
+    run_successful_command(environment, "load", str(topology))
 
 
 def test_password_login_finds_the_endpoint_for_all_commands(environment, loaded):
@@ -40,9 +40,9 @@ def test_password_login_finds_the_endpoint_for_all_commands(environment, loaded)
     assert result.returncode == 0, result.stderr
     assert "login-host" in result.stdout
     consumer = str(uuid.uuid4())
-    succeed(environment, "claim", "--consumer", consumer, "resources=PCPU:2")
-    assert re.search(r"PCPU.*2", succeed(environment, "tree", "login-host"))
-    succeed(environment, "release", consumer)
+    run_successful_command(environment, "claim", "--consumer", consumer, "resources=PCPU:2")
+    assert re.search(r"PCPU.*2", run_successful_command(environment, "tree", "login-host"))
+    run_successful_command(environment, "release", consumer)
 
 
 def token_login(keystone, _folder):
@@ -75,21 +75,23 @@ def test_login_works(keystone, service, loaded, tmp_path, login):
 def test_application_credential_without_its_secret_is_refused(keystone, service, tmp_path):
     environment = usual_environment(tmp_path, **keystone.application_credential())
     del environment["OS_APPLICATION_CREDENTIAL_SECRET"]
-    assert "auth secret" in refused(environment, "candidates", "resources=PCPU:2")
+    assert "auth secret" in run_refused_command(environment, "candidates", "resources=PCPU:2")
 
 
 def test_wrong_password_is_reported_in_one_line(environment):
-    message = refused(environment | {"OS_PASSWORD": "wrong"}, "candidates", "resources=PCPU:1")
+    message = run_refused_command(
+        environment | {"OS_PASSWORD": "wrong"}, "candidates", "resources=PCPU:1"
+    )
     assert "Keystone refused the login" in message
     assert "401" in message
 
 
 def test_member_gets_the_denied_policy_rule(keystone, service, tmp_path):
     environment = usual_environment(tmp_path, **keystone.login("member", "department"))
-    message = refused(environment, "candidates", "resources=PCPU:1")
+    message = run_refused_command(environment, "candidates", "resources=PCPU:1")
     assert "Policy does not allow placement:allocation_candidates:list" in message
 
 
 def test_a_region_without_the_service_is_named(environment):
     elsewhere = environment | {"OS_REGION_NAME": "Nowhere"}
-    assert "placement" in refused(elsewhere, "candidates", "resources=PCPU:1")
+    assert "placement" in run_refused_command(elsewhere, "candidates", "resources=PCPU:1")

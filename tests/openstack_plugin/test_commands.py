@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.cli.services import client_in, served, succeed
+from tests.cli.services import open_client, run_service, run_successful_command
 from tests.compute import compute_with, with_cloud
 from tests.paths import EXAMPLE
 
@@ -14,8 +14,8 @@ from tests.paths import EXAMPLE
 def environment(tmp_path_factory):
     """A service with the example topology, in a cloud of clouds.yaml."""
     folder = tmp_path_factory.mktemp("service")
-    with served(folder) as variables, compute_with() as (_, url):
-        succeed(variables, "load", str(EXAMPLE))
+    with run_service(folder) as variables, compute_with() as (_, url):
+        run_successful_command(variables, "load", str(EXAMPLE))
         endpoint = variables["TREECLAIM_ENDPOINT"]
         yield with_cloud(variables, folder, url, placement_endpoint_override=endpoint)
 
@@ -74,7 +74,7 @@ def test_trees_are_listed_with_children_below_their_parents(openstack):
 
 def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, environment):
     assert openstack("audit").stdout == "Nothing found.\n"
-    with client_in(environment) as client:
+    with open_client(environment) as client:
         client.call("PUT", "/traits/CUSTOM_FORGOTTEN")
     columns = ("-c", "Kind", "-c", "Finding", "-f", "json")
     (finding,) = output_of(openstack("audit", *columns), code=1)

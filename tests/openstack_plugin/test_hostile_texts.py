@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from tests.cli.hostile import CLASS, MARK, PAYLOAD, harm_in, hostile_service
+from tests.cli.hostile import CLASS, MARK, PAYLOAD, find_harm, hostile_service
 from tests.compute import compute_with, with_cloud
 from treeclaim.cli.command import CloudCommand
 from treeclaim.cli.registry import list_commands
@@ -51,7 +51,7 @@ def test_each_cloud_command_is_an_openstack_command():
 def test_output_and_errors_can_only_be_read(openstack, arguments):
     result = openstack(*arguments)
     assert MARK in result.stdout + result.stderr
-    assert harm_in(result.stdout + result.stderr) == []
+    assert find_harm(result.stdout + result.stderr) == []
 
 
 @pytest.mark.slow

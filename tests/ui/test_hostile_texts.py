@@ -18,7 +18,7 @@ from tests.cli.hostile import (
     PAYLOAD,
     PROVIDER,
     TRAIT,
-    harm_in,
+    find_harm,
 )
 from tests.cli.hostile import hostile_service as hostile_on
 from tests.resources import needs
@@ -108,7 +108,7 @@ def test_pages_show_no_control_characters(visit, hostile, route):
     page = visit(hostile).open(route)
     settled(page)
     shown = page.evaluate(SHOWN)
-    assert [text for text in shown if harm_in(text.strip())] == []
+    assert [text for text in shown if find_harm(text.strip())] == []
     assert any(MARK in text for text in shown) or route in WITHOUT_NAMES
 
 
@@ -135,7 +135,7 @@ def test_copied_shell_command_executes_no_injected_code(visit, hostile, tmp_path
     for title in ("curl", "flavor extra specs"):
         text = copied(page, title)
         # A terminal interprets pasted control characters before a shell reads them.
-        assert harm_in(text) == []
+        assert find_harm(text) == []
         environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "OS_TOKEN": "token", "LANG": "C.UTF-8"}
         how = {"cwd": tmp_path, "env": environment, "capture_output": True}
         subprocess.run([shutil.which(shell), "-c", text], check=False, **how)
@@ -153,7 +153,7 @@ def test_copied_python_code_has_no_injected_call(visit, hostile):
     )
     settled(page)
     text = copied(page, "Python")
-    assert harm_in(text) == []
+    assert find_harm(text) == []
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     assert len(calls) == 2
     assert len(ast.parse(text).body) == 3

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.services import served, succeed
+from tests.cli.services import run_service, run_successful_command
 from tests.environments import environment_of, node_packages
 from tests.paths import ROOT
 
@@ -144,8 +144,8 @@ def service(tmp_path):
     folder.mkdir()
     topology = folder / "topology.yaml"
     topology.write_text(TOPOLOGY)
-    with served(folder) as environment:
-        succeed(environment, "load", str(topology))
+    with run_service(folder) as environment:
+        run_successful_command(environment, "load", str(topology))
         yield environment["TREECLAIM_ENDPOINT"]
 
 

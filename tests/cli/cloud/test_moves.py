@@ -6,14 +6,14 @@ import subprocess
 import pytest
 
 from tests.api.resources.planning.clouds import host, uuid_of
-from tests.cli.services import hold, served_hosts
+from tests.cli.services import claim_vcpu, run_service_with_hosts
 from tests.servers import TREECLAIM
 
 
 @pytest.fixture
 def environment(tmp_path):
     hosts = [host("a", VCPU=8), host("b", VCPU=8), host("c", VCPU=2)]
-    with served_hosts(tmp_path, *hosts) as variables:
+    with run_service_with_hosts(tmp_path, *hosts) as variables:
         for name, at, amount in (("i1", "a", 4), ("i2", "a", 2), ("i3", "b", 3)):
             write(variables, name, at, amount, None)
         yield variables
@@ -22,7 +22,7 @@ def environment(tmp_path):
 def write(environment, name, at, amount, generation):
     request = [f"resources=VCPU:{amount}"]
     members = {"consumer_generation": generation, "request": request}
-    hold(environment, uuid_of(name), uuid_of(at), amount, **members)
+    claim_vcpu(environment, uuid_of(name), uuid_of(at), amount, **members)
 
 
 @pytest.mark.slow

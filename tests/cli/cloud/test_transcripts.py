@@ -12,7 +12,7 @@ import shlex
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import served
+from tests.cli.services import run_service
 from tests.paths import ROOT
 
 FOLDER = ROOT / "tests" / "cli" / "cloud" / "transcripts"
@@ -47,7 +47,7 @@ def test_output_matches_the_transcript(tmp_path, monkeypatch, name):
     file = FOLDER / f"{name}.txt"
     expected = file.read_text()
     lines = [line[2:] for line in expected.splitlines() if line.startswith("$ ")]
-    with served(tmp_path) as environment:
+    with run_service(tmp_path) as environment:
         printed = run_session(environment, lines)
     if os.environ.get("TREECLAIM_RECORD"):
         file.write_text(printed)

@@ -116,14 +116,14 @@ def test_the_policy_sample_has_every_rule_and_can_be_read(environment):
     assert "placement:allocation_candidates:list" in rules
 
 
-def check_of(environment):
+def run_check(environment):
     """Return the lines of `config check`, and its exit code."""
     result = call(environment, "config", "check")
     assert "Traceback" not in result.stderr
     return (result.stdout + result.stderr).splitlines(), result.returncode
 
 
-def the_line(lines, text):
+def find_line(lines, text):
     (match,) = [line for line in lines if text in line]
     return match
 
@@ -179,7 +179,7 @@ def test_finding_is_named_with_file_and_line(environment, conf, kind, content, n
         del environment["OS_API__AUTH_STRATEGY"]
     if "\nconnection =" in content:
         del environment["OS_PLACEMENT_DATABASE__CONNECTION"]
-    lines, code = check_of(environment)
+    lines, code = run_check(environment)
     assert code == (1 if kind == "error" else 0)
     findings = [line for line in lines if line.startswith(kind)]
     assert any(f"{conf}:{number}: " in line and message in line for line in findings), findings
@@ -190,25 +190,25 @@ def test_finding_is_named_with_file_and_line(environment, conf, kind, content, n
 def test_unknown_variables_and_options_are_counted_and_known_spellings_are_not(environment, conf):
     conf.write_text("[placement]\nmax = 7\n[api]\nauth-strategy = noauth2\n")
     environment["OS_PLACEMENT__MAX_CANDIDATES"] = "3"
-    lines, code = check_of(environment)
+    lines, code = run_check(environment)
     assert code == 0
-    assert "OS_PLACEMENT__MAX_CANDIDATES" in the_line(lines, "this variable")
+    assert "OS_PLACEMENT__MAX_CANDIDATES" in find_line(lines, "this variable")
     assert not [line for line in lines if line.startswith("warning") and "strategy" in line]
     assert lines[-1] == "The configuration can be used; look at the 3 warnings."
 
 
 def test_database_that_cannot_be_used_yet_is_a_warning(environment, tmp_path):
-    lines, code = check_of(environment)
+    lines, code = run_check(environment)
     assert code == 0
-    assert the_line(lines, "the database does not answer").startswith("warning OS_PLACEMENT_DAT")
+    assert find_line(lines, "the database does not answer").startswith("warning OS_PLACEMENT_DAT")
     file = tmp_path / "placement.db"
     environment["OS_PLACEMENT_DATABASE__CONNECTION"] = f"sqlite:///{file}"
-    assert the_line(check_of(environment)[0], f"no file {file} yet").startswith("warning ")
+    assert find_line(run_check(environment)[0], f"no file {file} yet").startswith("warning ")
     assert not file.exists()
     file.touch()
-    assert the_line(check_of(environment)[0], "has no Placement schema").startswith("warning ")
+    assert find_line(run_check(environment)[0], "has no Placement schema").startswith("warning ")
     call(environment, "db", "sync")
-    assert check_of(environment)[0][-1] == "The configuration can be used."
+    assert run_check(environment)[0][-1] == "The configuration can be used."
 
 
 def test_unknown_or_undefined_policy_rules_are_named(environment, tmp_path):
@@ -220,12 +220,12 @@ def test_unknown_or_undefined_policy_rules_are_named(environment, tmp_path):
         '"placement:reshaper:reshape": "rule:service_api"\n'
     )
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(file)
-    lines, code = check_of(environment)
+    lines, code = run_check(environment)
     assert code == 0
-    unknown = the_line(lines, "'placement:usage'")
+    unknown = find_line(lines, "'placement:usage'")
     assert unknown.startswith("warning OS_OSLO_POLICY__POLICY_FILE: ")
     assert "'placement:usages'" in unknown
-    assert the_line(lines, "rule:nobody").startswith("warning ")
+    assert find_line(lines, "rule:nobody").startswith("warning ")
     assert not [line for line in lines if "'helper'" in line]
 
 
@@ -277,7 +277,7 @@ POLICY_TEXTS = (
 @pytest.mark.parametrize("text", POLICY_TEXTS, ids=range(len(POLICY_TEXTS)))
 def test_any_policy_file_is_judged_in_words(environment, tmp_path, capfd, text):
     (tmp_path / "policy.yaml").write_text(text)
-    lines, code = check_of(environment)
+    lines, code = run_check(environment)
     assert any(line.startswith("error") for line in lines) == (code == 1)
     assert "Traceback" not in "".join((*lines, *capfd.readouterr()))
 
@@ -302,13 +302,13 @@ def test_unresponsive_memcached_is_a_warning(environment, conf, silent):
     with silent() as address:
         servers = f"memcached_servers = {address}"
         conf.write_text(MEMCACHED.replace("memcached_servers = 127.0.0.1:1", servers))
-        lines, code = check_of(environment)
+        lines, code = run_check(environment)
     assert code == 0, lines
-    assert f"{address} does not respond" in the_line(lines, "warning /")
+    assert f"{address} does not respond" in find_line(lines, "warning /")
 
 
 def test_a_check_leaves_no_log_file(environment, tmp_path):
     (tmp_path / "placement.conf").write_text(f"[DEFAULT]\nlog_dir = {tmp_path}\n")
     before = set(tmp_path.iterdir())
-    check_of(environment)
+    run_check(environment)
     assert set(tmp_path.iterdir()) == before

@@ -10,20 +10,20 @@ from treeclaim.client.topology import file
 from treeclaim.client.topology.file import parse_topology
 
 
-def names(text):
+def list_names(text):
     return [provider.name for provider in parse_topology(text, "file").providers]
 
 
-def problems(text):
+def list_problems(text):
     """Return the errors of a text, with their lines."""
     return sorted(set(parse_topology(text, "file").problems))
 
 
 def test_name_templates_are_filled_in_and_never_executed():
     text = "providers: [{name: 'h-{n:03}-{{x}}', count: 2, children: [{name: '{parent}/a'}]}]"
-    assert names(text) == ["h-001-{x}", "h-001-{x}/a", "h-002-{x}", "h-002-{x}/a"]
+    assert list_names(text) == ["h-001-{x}", "h-001-{x}/a", "h-002-{x}", "h-002-{x}/a"]
     for name in ("{n.__class__}", "{n:>999999999}", "{0}", "{x}", "{", "}"):
-        (problem,) = problems(f"providers: [{{name: '{name}'}}]")
+        (problem,) = list_problems(f"providers: [{{name: '{name}'}}]")
         assert "filled in" in problem.text
 
 
@@ -37,7 +37,7 @@ def test_scalar_names_are_read_as_text():
     ).providers
     assert provider.name == "12:30"
     assert provider.values["attributes"] == {"c": True, "d": -4, "e": "12:30"}
-    assert "attributes.a" in problems("providers: [{name: a, attributes: {a: 2.10}}]")[0].text
+    assert "attributes.a" in list_problems("providers: [{name: a, attributes: {a: 2.10}}]")[0].text
 
 
 def test_omitted_and_empty_parts_differ():
@@ -59,7 +59,7 @@ providers:
   - {<<: *c, name: a}
   - {<<: *c, name: b, inventories: {<<: *i, MEMORY_MB: 5}}
 """
-    (problem,) = problems(text)
+    (problem,) = list_problems(text)
     assert "unknown 'common'" in problem.text
     text = """
 providers:
@@ -117,7 +117,7 @@ providers:
     ids=range(37),
 )
 def test_errors_are_reported_with_their_lines(text, line, message):
-    faults = problems(text)
+    faults = list_problems(text)
     assert any(fault.line == line and message in fault.text for fault in faults), faults
 
 
@@ -127,7 +127,7 @@ def test_exponential_aliases_are_refused_quickly(monkeypatch):
     for number in range(1, 60):
         above = f"*x{number - 1}"
         lines.append(f" - &x{number} {{name: 'a{number}', children: [{above}, {above}]}}")
-    (problem,) = problems("\n".join(lines))
+    (problem,) = list_problems("\n".join(lines))
     assert "more than 2000 providers" in problem.text
 
 

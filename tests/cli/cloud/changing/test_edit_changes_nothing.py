@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.cli.hostile import NAME
-from tests.cli.services import client_in, served, succeed
+from tests.cli.services import open_client, run_service, run_successful_command
 from treeclaim.cli.providers.edit import _add_notes, _edit_text, _serialize
 from treeclaim.client.copy import copy
 from treeclaim.client.loading import apply_topology, make_plan
@@ -97,68 +97,70 @@ def test_unchanged_editor_text_makes_no_change(tmp_path_factory, state, notes):
 def places(tmp_path_factory):
     """Two services, the first with providers of hostile names."""
     folders = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
-    with served(folders[0]) as source, served(folders[1]) as target:
-        with client_in(source) as client:
+    with run_service(folders[0]) as source, run_service(folders[1]) as target:
+        with open_client(source) as client:
             for name in HOSTILE:
                 client.call("POST", "/resource_providers", json={"name": name})
         yield source, target
 
 
-def names_in(environment):
-    with client_in(environment) as client:
+def read_names(environment):
+    with open_client(environment) as client:
         return {row["uuid"]: row["name"] for row in client.providers()}
 
 
 @pytest.mark.slow
 def test_editing_traits_keeps_the_name(places, tmp_path):
     environment, _ = places
-    before = names_in(environment)
+    before = read_names(environment)
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/traits: .*/traits: [CUSTOM_EDITED]/" "$1"\n')
     editor.chmod(0o755)
     for provider in before:
-        output = succeed(environment | {"EDITOR": str(editor)}, "edit", provider)
+        output = run_successful_command(environment | {"EDITOR": str(editor)}, "edit", provider)
         assert "CUSTOM_EDITED" in output
         assert "name" not in output.partition("\n")[2]
-    assert names_in(environment) == before
+    assert read_names(environment) == before
 
 
 @pytest.mark.slow
 def test_copy_keeps_names_and_compares_equal(places):
     source, target = places
     ends = ["--from", source["TREECLAIM_ENDPOINT"], "--to", target["TREECLAIM_ENDPOINT"]]
-    assert "The target has everything" in succeed(source, "copy", *ends)
-    assert names_in(target) == names_in(source)
-    assert "The target has everything" in succeed(source, "copy", *ends, "--compare")
-    assert set(names_in(target).values()) == set(HOSTILE)
-    assert json.dumps(sorted(names_in(target))) == json.dumps(sorted(names_in(source)))
+    assert "The target has everything" in run_successful_command(source, "copy", *ends)
+    assert read_names(target) == read_names(source)
+    assert "The target has everything" in run_successful_command(
+        source, "copy", *ends, "--compare"
+    )
+    assert set(read_names(target).values()) == set(HOSTILE)
+    assert json.dumps(sorted(read_names(target))) == json.dumps(sorted(read_names(source)))
 
 
 DESCRIBED = str(uuid.UUID(int=99))
 
 
-def described(client):
-    """A provider, with its attributes as a text in which 1 and true differ."""
+def read_described_provider(client):
+    """Return a provider, and its attributes as a text in which 1 and true differ."""
     (row,) = client.provider_states([part.name for part in PARTS], uuid=DESCRIBED)
     state = make_state(row, PARTS)
     return state, json.dumps(PART.value_in(state.values), sort_keys=True)
 
 
-def require_all_come_back(places, several):
-    """Each of some states of a provider comes back by every way, with the types that values have."""
-    with client_in(places[0]) as source, client_in(places[1]) as target:
+def check_round_trips(places, several):
+    """Write attributes in every way; check that they and their types are preserved."""
+    with open_client(places[0]) as source, open_client(places[1]) as target:
         for attributes in several:
             entry = {"name": "described", "uuid": DESCRIBED, "attributes": attributes}
             text = yaml.safe_dump({"providers": [entry]}, allow_unicode=bool(len(attributes) % 2))
             for _ in range(2):
                 outcome = apply_topology(source, parse_topology(text, "file"), prune=True)
             assert len(outcome.list_names(Action.KEEP)) == 1
-            state, description = described(source)
+            state, description = read_described_provider(source)
             assert description == json.dumps(attributes, sort_keys=True)
             edited = parse_topology(_serialize(state), "edited")
             assert make_plan(source, edited, prune=True).changes[0].action is Action.KEEP
             assert copy(source, target, lambda *_: None).differences == []
-            assert described(target)[1] == description
+            assert read_described_provider(target)[1] == description
 
 
 @pytest.mark.slow
@@ -170,4 +172,4 @@ def require_all_come_back(places, several):
     ],
 )
 def test_attributes_survive_load_edit_and_copy(places, several):
-    require_all_come_back(places, several)
+    check_round_trips(places, several)

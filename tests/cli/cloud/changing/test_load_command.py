@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import succeed
+from tests.cli.services import run_successful_command
 from tests.proxy import Proxy
 from tests.servers import TREECLAIM, eventually
 from treeclaim.client.session import BATCH
@@ -59,7 +59,7 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
     file.write_text(
         PRUNED.format(consumed="{provider: pruned, resource_class: CUSTOM_SLICE, amount: 1}")
     )
-    succeed(environment, "load", str(file))
+    run_successful_command(environment, "load", str(file))
     by_name = {row["name"]: row["uuid"] for row in client.providers()}
     held = {
         by_name["used"]: {"resources": {"PCPU": 1}},
@@ -76,8 +76,8 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
         promised.stdout.splitlines()[-1].replace("would be ", "") == result.stdout.splitlines()[-1]
     )
     assert (
-        refused_names(promised)
-        == refused_names(result)
+        find_refused_names(promised)
+        == find_refused_names(result)
         == {
             "used",
             "with-used-child",
@@ -92,8 +92,8 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
     assert "used: cannot be deleted, as 1 PCPU of it are in use" in promised.stderr
 
 
-def refused_names(done):
-    """The names of the providers that a command reports as refused."""
+def find_refused_names(done):
+    """Return the names of providers that a command reports as refused."""
     return set(re.findall(r"^refused: ([a-z-]+)", done.stderr, re.MULTILINE))
 
 
@@ -135,7 +135,7 @@ def test_interrupted_load_reports_progress_and_resumes(environment, client, tmp_
     assert "Traceback" not in message
     assert f"Interrupted: {2 * BATCH} of 5000" in message
     assert "again" in message
-    shown = succeed(environment, "load", str(file))
+    shown = run_successful_command(environment, "load", str(file))
     created, changed, unchanged = map(int, re.findall(r"(\d+) (?:created|changed|unch)", shown))
     assert created + changed + unchanged == 5000
     assert unchanged >= 2 * BATCH

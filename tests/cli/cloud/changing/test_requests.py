@@ -11,7 +11,7 @@ import pytest
 from tests.api.resources.extension.clouds import uuid_of
 from tests.bodies import claim_of
 from tests.cli.processes import call
-from tests.cli.services import client_in, served_hosts, succeed
+from tests.cli.services import open_client, run_service_with_hosts, run_successful_command
 from tests.compute import compute_with, flavor_of, with_cloud
 from treeclaim.cli.consumers import requests
 from treeclaim.client import Client
@@ -24,7 +24,7 @@ HOST = uuid_of("host")
 def environment(tmp_path_factory):
     stock = {name: {"total": 100_000} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
     entry = {"name": "host", "uuid": HOST, "inventories": stock}
-    with served_hosts(tmp_path_factory.mktemp("service"), entry) as environment:
+    with run_service_with_hosts(tmp_path_factory.mktemp("service"), entry) as environment:
         yield environment
 
 
@@ -39,16 +39,16 @@ def server(number, *, image="image", known=True, specs=None):
     return {"id": uuid_, "image": {"id": image} if image else "", "flavor": flavor}
 
 
-def hold_something(environment, *numbers):
+def claim_for_servers(environment, *numbers):
     for number in numbers:
         body = claim_of({HOST: {"resources": {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 16}}})
-        with client_in(environment) as client:
+        with open_client(environment) as client:
             client.call("PUT", f"/allocations/{uuid_of(f'server {number}')}", json=body)
 
 
-def kept(environment, number):
+def read_allocations(environment, number):
     path = f"/allocations/{uuid_of(f'server {number}')}"
-    with client_in(environment) as client:
+    with open_client(environment) as client:
         return client.call("GET", path, extended=True)
 
 
@@ -56,12 +56,12 @@ def kept(environment, number):
 def test_import_stores_requests_of_nova_servers(environment, tmp_path):
     servers = [server(0), server(1, image=None), server(2), server(3, known=False)]
     servers += [server(4, specs={"resources:VCPU": "many"})]
-    hold_something(environment, 0, 1)
+    claim_for_servers(environment, 0, 1)
     with compute_with(servers, page_size=2) as (compute, url):
         variables = with_cloud(environment, tmp_path, url)
         dry = call(variables, "request", "import", "nova", "--dry-run")
         assert "3 requests would be stored" in dry.stdout
-        assert kept(environment, 0)["request"] is None
+        assert read_allocations(environment, 0)["request"] is None
         result = call(variables, "request", "import", "nova")
         assert result.returncode == 1
         assert "2 requests stored" in result.stdout
@@ -69,19 +69,19 @@ def test_import_stores_requests_of_nova_servers(environment, tmp_path):
         assert "its cell does not answer" in result.stderr
         assert "the requests of 2 servers are not known" in result.stderr
         assert {version for version, _ in compute.asked} == {"compute 2.69"}
-    (query,) = kept(environment, 0)["request"]
+    (query,) = read_allocations(environment, 0)["request"]
     assert parse_qs(query)["resources"] == ["VCPU:2,MEMORY_MB:512,DISK_GB:16"]
-    assert kept(environment, 0)["request_valid"] is True
+    assert read_allocations(environment, 0)["request_valid"] is True
     # One that boots from a volume has no root disk here.
-    (query,) = kept(environment, 1)["request"]
+    (query,) = read_allocations(environment, 1)["request"]
     assert parse_qs(query)["resources"] == ["VCPU:2,MEMORY_MB:512,DISK_GB:6"]
-    assert kept(environment, 1)["request_valid"] is False
+    assert read_allocations(environment, 1)["request_valid"] is False
 
 
 @pytest.mark.slow
 def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_path, monkeypatch):
     numbers = range(10_100, 10_105)
-    hold_something(environment, *numbers)
+    claim_for_servers(environment, *numbers)
     monkeypatch.setattr(requests, "split_batches", partial(split_batches, most=2))
     call_client = Client.call
     batches = []
@@ -100,17 +100,19 @@ def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_pa
             result = call(variables, "request", "import", "nova")
         assert result.returncode == 130
         assert "Traceback" not in result.stderr
-        are_kept = [bool(kept(environment, number)["request"]) for number in numbers]
+        are_kept = [bool(read_allocations(environment, number)["request"]) for number in numbers]
         assert are_kept == [True, True, False, False, False]
-        assert "5 requests stored" in succeed(variables, "request", "import", "nova")
+        assert "5 requests stored" in run_successful_command(
+            variables, "request", "import", "nova"
+        )
     for number in numbers:
-        shown = kept(environment, number)
+        shown = read_allocations(environment, number)
         assert (shown["request_valid"], shown["consumer_generation"]) == (True, 1)
 
 
 @pytest.mark.slow
 def test_import_reads_one_consumer_per_line(environment, tmp_path):
-    hold_something(environment, 100)
+    claim_for_servers(environment, 100)
     path = tmp_path / "requests"
     queries = ["resources=VCPU:2,MEMORY_MB:512,DISK_GB:16", "resources=VCPU:3"]
     lines = [
@@ -118,12 +120,12 @@ def test_import_reads_one_consumer_per_line(environment, tmp_path):
         {"consumer": str(uuid.uuid4()), "request": queries},
     ]
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
-    shown = succeed(environment, "request", "import", str(path))
+    shown = run_successful_command(environment, "request", "import", str(path))
     assert "1 requests stored" in shown
-    assert kept(environment, 100)["request"] == queries
+    assert read_allocations(environment, 100)["request"] == queries
     path.write_text(json.dumps(lines[0] | {"request": None}))
-    succeed(environment, "request", "import", str(path))
-    assert kept(environment, 100)["request"] is None
+    run_successful_command(environment, "request", "import", str(path))
+    assert read_allocations(environment, 100)["request"] is None
 
 
 @pytest.mark.parametrize(
@@ -136,4 +138,4 @@ def test_invalid_line_is_named_and_nothing_is_stored(environment, tmp_path, line
     result = call(environment, "request", "import", str(path))
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
-    assert kept(environment, 100).get("request") is None
+    assert read_allocations(environment, 100).get("request") is None

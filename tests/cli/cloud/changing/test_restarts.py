@@ -8,7 +8,7 @@ import threading
 import httpx
 import pytest
 
-from tests.cli.services import client_in, succeed
+from tests.cli.services import open_client, run_successful_command
 from tests.proxy import Proxy
 from tests.servers import TREECLAIM, eventually, service_environment, serving, usual_environment
 from treeclaim.client import Client, ClientError, Patience, follow
@@ -71,9 +71,11 @@ def test_load_continues_after_a_restart(server, proxy, tmp_path):
     topology.write_text(TOPOLOGY)
     environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=proxy.url(server.url))
     _killed_in_the_middle(server, proxy, environment, tmp_path, "load", str(topology))
-    with client_in(environment) as client:
+    with open_client(environment) as client:
         assert len(client.providers()) == HOSTS
-    assert f"{HOSTS} unchanged" in succeed(environment, "load", "--dry-run", str(topology))
+    assert f"{HOSTS} unchanged" in run_successful_command(
+        environment, "load", "--dry-run", str(topology)
+    )
 
 
 def test_follow_continues_after_a_restart(server):

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import refused, succeed
+from tests.cli.services import run_refused_command, run_successful_command
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology.file import parse_topology
 
@@ -57,37 +57,42 @@ def provider(client):
     return client.providers(name=name)[0]
 
 
-def traits(client, provider):
+def read_traits(client, provider):
     return set(client.get(f"/resource_providers/{provider['uuid']}/traits")["traits"])
 
 
-def total(client, provider):
+def read_totals(client, provider):
     inventories = client.get(f"/resource_providers/{provider['uuid']}/inventories")["inventories"]
     return {name: fields["total"] for name, fields in inventories.items()}
 
 
 def test_edit_writes_the_changes(environment, client, provider, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 9/; s/CUSTOM_A/CUSTOM_B/")
-    shown = succeed(environment | steps, "edit", provider["name"])
+    shown = run_successful_command(environment | steps, "edit", provider["name"])
     assert "inventories.VCPU.total: 8 → 9" in shown
-    assert (total(client, provider), traits(client, provider)) == ({"VCPU": 9}, {"CUSTOM_B"})
+    assert (read_totals(client, provider), read_traits(client, provider)) == (
+        {"VCPU": 9},
+        {"CUSTOM_B"},
+    )
 
 
 def test_unchanged_or_emptied_edit_writes_nothing(environment, client, provider, tmp_path):
-    assert "Nothing" in succeed(environment | editor(tmp_path, "s/x/x/"), "edit", provider["name"])
+    assert "Nothing" in run_successful_command(
+        environment | editor(tmp_path, "s/x/x/"), "edit", provider["name"]
+    )
     (tmp_path / "calls").unlink()
     given_up = call(environment | editor(tmp_path, '!: > "$1"'), "edit", provider["name"])
     assert (given_up.returncode, "Cancelled" in given_up.stdout) == (1, True)
-    assert total(client, provider) == {"VCPU": 8}
+    assert read_totals(client, provider) == {"VCPU": 8}
 
 
 def test_invalid_edit_reopens_with_the_error(environment, client, provider, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/total: 0/total: 7/")
-    succeed(environment | steps, "edit", provider["name"])
+    run_successful_command(environment | steps, "edit", provider["name"])
     reopened = (tmp_path / "seen2").read_text()
     (line,) = re.findall(r"# ! line (\d+): .*total: it must be", reopened)
     assert "total: 0" in reopened.splitlines()[int(line) - 1]
-    assert total(client, provider) == {"VCPU": 7}
+    assert read_totals(client, provider) == {"VCPU": 7}
 
 
 def test_edit_ends_with_an_editor_that_always_writes_another_mistake(
@@ -96,9 +101,9 @@ def test_edit_ends_with_an_editor_that_always_writes_another_mistake(
     script = tmp_path / "editor"
     script.write_text('#!/bin/sh\necho "# $$" >>"$1"; echo "wrong$$: 1" >>"$1"\n')
     script.chmod(0o755)
-    message = refused(environment | {"EDITOR": str(script)}, "edit", provider["name"])
+    message = run_refused_command(environment | {"EDITOR": str(script)}, "edit", provider["name"])
     assert "nothing was changed" in message
-    assert total(client, provider) == {"VCPU": 8}
+    assert read_totals(client, provider) == {"VCPU": 8}
 
 
 @pytest.mark.slow
@@ -107,10 +112,10 @@ def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, pr
     foreign_file.write_text(f"providers: [{{name: {provider['name']}, traits: [CUSTOM_OTHER]}}]")
     meanwhile = f"!sed -i -e 's/total: 8/total: 9/' \"$1\"; {sys.executable} -m treeclaim load {foreign_file}"
     steps = editor(tmp_path, meanwhile, "s/- CUSTOM_A/- CUSTOM_A\\n  - CUSTOM_OTHER/")
-    succeed(environment | steps, "edit", provider["name"])
+    run_successful_command(environment | steps, "edit", provider["name"])
     reopened = (tmp_path / "seen2").read_text()
     assert "Another client changed" in reopened
     assert "+ trait CUSTOM_OTHER" in reopened
     assert "total: 9" in reopened
-    assert total(client, provider) == {"VCPU": 9}
-    assert traits(client, provider) == {"CUSTOM_A", "CUSTOM_OTHER"}
+    assert read_totals(client, provider) == {"VCPU": 9}
+    assert read_traits(client, provider) == {"CUSTOM_A", "CUSTOM_OTHER"}

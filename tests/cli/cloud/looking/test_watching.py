@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.cli.services import refused
+from tests.cli.services import run_refused_command
 from tests.servers import TREECLAIM
 from treeclaim.model.parts import Part
 
@@ -30,31 +30,31 @@ def watching(environment, *options):
             watcher.kill()
 
 
-def cursor_of(client):
-    """Where changes that come now begin."""
+def read_cursor(client):
+    """Return the cursor of the next change."""
     return client.call("GET", "/treeclaim/changes", extended=True)["cursor"]
 
 
-def add(client, parent=None):
-    """Make a provider; return its uuid."""
+def create_provider(client, parent=None):
+    """Create a provider; return its uuid."""
     provider = str(uuid.uuid4())
     body = {"name": f"host {provider}", "uuid": provider, "parent_provider_uuid": parent}
     client.call("POST", "/resource_providers", json=body)
     return provider
 
 
-def stock(client, provider, generation):
+def set_inventory(client, provider, generation):
     body = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": generation}
     client.call("PUT", f"/resource_providers/{provider}/inventories", json=body)
 
 
 @pytest.mark.slow
 def test_watch_prints_one_line_per_change_until_ctrl_c(environment, client):
-    with watching(environment, "--since", cursor_of(client)) as watcher:
-        provider = add(client)
+    with watching(environment, "--since", read_cursor(client)) as watcher:
+        provider = create_provider(client)
         words = ",".join(part.word for part in Part)
         assert watcher.stdout.readline() == f"{provider} 0 {words} host {provider}\n"
-        stock(client, provider, 0)
+        set_inventory(client, provider, 0)
         assert watcher.stdout.readline() == f"{provider} 1 inventories host {provider}\n"
         client.call("PUT", f"/traits/CUSTOM_{uuid.uuid4().hex.upper()}")
         assert watcher.stdout.readline() == "catalogue\n"
@@ -68,12 +68,12 @@ def test_watch_prints_one_line_per_change_until_ctrl_c(environment, client):
 
 @pytest.mark.slow
 def test_json_change_has_the_cursor_for_a_later_watch(environment, client):
-    with watching(environment, "-f", "json", "--since", cursor_of(client)) as watcher:
-        provider = add(client)
+    with watching(environment, "-f", "json", "--since", read_cursor(client)) as watcher:
+        provider = create_provider(client)
         first = json.loads(watcher.stdout.readline())
         assert [change["uuid"] for change in first["changes"]] == [provider]
         assert (first["changes"][0]["generation"], first["catalogue"]) == (0, False)
-    stock(client, provider, 0)
+    set_inventory(client, provider, 0)
     with watching(environment, "-f", "json", "--since", first["cursor"]) as watcher:
         [change] = json.loads(watcher.stdout.readline())["changes"]
         assert change == {"uuid": provider, "generation": 1, "what": ["inventories"]}
@@ -84,18 +84,18 @@ def test_json_change_has_the_cursor_for_a_later_watch(environment, client):
 
 @pytest.mark.slow
 def test_watch_shows_only_the_named_trees(environment, client):
-    root, other_root = add(client), add(client)
-    child = add(client, root)
+    root, other_root = create_provider(client), create_provider(client)
+    child = create_provider(client, root)
     (named,) = client.providers(uuid=root)
     trees = ["--in-tree", named["name"], "--in-tree", str(uuid.uuid4())]
-    options = [*trees, "--since", cursor_of(client)]
+    options = [*trees, "--since", read_cursor(client)]
     with watching(environment, *options) as watcher:
-        stock(client, other_root, 0)
-        stock(client, child, 0)
+        set_inventory(client, other_root, 0)
+        set_inventory(client, child, 0)
         assert watcher.stdout.readline() == f"{child} 1 inventories host {child}\n"
 
 
 @pytest.mark.parametrize("cursor", ["nonsense!", "AQAAAAAAAAAA"])
 def test_invalid_or_expired_cursor_is_refused(environment, cursor):
-    message = refused(environment, "watch", "--since", cursor)
+    message = run_refused_command(environment, "watch", "--since", cursor)
     assert "cursor" in message.lower()
