@@ -31,35 +31,35 @@ def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
         for claim in claims
         if claim.request is not None and not isinstance(claim.request, Omission)
     }
-    where = {
+    places = {
         uuid: "request" if len(claims) == 1 else f"{uuid}.request" for uuid in request_by_uuid
     }
-    require_valid(call, request_by_uuid, where)
+    require_valid(call, request_by_uuid, places)
 
 
 def require_valid(
-    call: Call, requests: Mapping[str, Sequence[str]], where: Mapping[str, str]
+    call: Call, requests: Mapping[str, Sequence[str]], places: Mapping[str, str]
 ) -> None:
     """Raise a 400 for an invalid request, unless it equals the stored request of the consumer.
 
-    `requests` has the queries of each consumer, and `where` their place in the body.
+    `requests` has the queries of each consumer, and `places` their place in the body.
     """
     if not requests:
         return
-    kept = call.services.store.read(load_requests, sorted(requests))
-    new = {uuid: queries for uuid, queries in requests.items() if kept.get(uuid) != list(queries)}
-    for uuid, texts in new.items():
-        if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
-            raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
-    queries = QueryParser(
-        call, start_search(call), (text for texts in new.values() for text in texts)
-    )
-    read = {
-        f"{where[uuid]}[{number}]": queries.parse_without_holds(f"{where[uuid]}[{number}]", text)
-        for uuid, texts in new.items()
-        for number, text in enumerate(texts)
+    stored = call.services.store.read(load_requests, sorted(requests))
+    query_by_place: dict[str, str] = {}
+    for uuid, alternatives in requests.items():
+        if stored.get(uuid) == list(alternatives):
+            continue
+        if select_storable_request(alternatives) is None:
+            raise bad_request(f"{places[uuid]}: longer than {LONGEST_REQUEST} bytes.")
+        for number, query in enumerate(alternatives):
+            query_by_place[f"{places[uuid]}[{number}]"] = query
+    queries = QueryParser(call, start_search(call), query_by_place.values())
+    parsed = {
+        place: queries.parse_without_holds(place, query) for place, query in query_by_place.items()
     }
-    require_names(call, read)
+    require_names(call, parsed)
 
 
 def render_request(
