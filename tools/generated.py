@@ -6,12 +6,14 @@ parameters of a query and the parts of a provider.
 """
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from tests.paths import ROOT
 from treeclaim.api.description.openapi import build_description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
-from treeclaim.model.parts import ATTRIBUTES, LINKED_PARTS
+from treeclaim.model.parts import ATTRIBUTES, LINKED_PARTS, ProviderPart
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 OPENAPI = ROOT / "docs" / "openapi.json"
@@ -49,7 +51,7 @@ def parameters() -> str:
 
 def parts() -> str:
     """Return the text of the module of parts."""
-    listed_parts = (*LINKED_PARTS, ATTRIBUTES)
+    listed_parts: Sequence[ProviderPart[Any]] = (*LINKED_PARTS, ATTRIBUTES)
     listed = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in listed_parts)
     return (
         f"{_HEAD % 'treeclaim/model/parts.py'}"

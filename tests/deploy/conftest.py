@@ -2,6 +2,7 @@
 """The metrics that files in deploy/ may name."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
@@ -24,13 +25,14 @@ from treeclaim.store import DatabaseSettings, Store
 def known_metrics(tmp_path_factory):
     """The names of all samples that a scrape can have."""
     store = Store(DatabaseSettings(fresh_database(tmp_path_factory.mktemp("known"))))
+    meter: Any = SimpleNamespace(get_latest=lambda: measurement)
     measurement = Measurement(0.0, aggregates={"rack": {}}, fits={"small": Fits(1, 2)})
     families = [
         *REGISTRY.collect(),
         *collect_expiries([]),
         *collect_feed(store),
         *collect_processes(),
-        *collect_resources(SimpleNamespace(get_latest=lambda: measurement)),
+        *collect_resources(meter),
         *collect_workers(lambda: Census([], [])),
     ]
     parts = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}

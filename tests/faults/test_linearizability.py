@@ -20,7 +20,7 @@ read = partial(Step, "read")
 
 BEFORE, AFTER = success(0, 1, 4), success(0, 10, 4)
 HELD, FREED = success(0, 1, 3), Step("success", 4, 5, -3)
-LIFE = [claim(1, 0, 10), claim(2, 0, 10, -4, there=False)]
+LIFE = [claim(1, 0, 10), claim(2, 0, 10, -4, is_present=False)]
 SEEN = read(1, 2, 4, 1, {"consumer": 1})
 
 CAPACITY = 4

@@ -245,9 +245,9 @@ def _describe_result(cursor, dialect):
         return f"{cursor.rowcount} {rows}"
     if dialect == "mysql" and type(cursor) is pymysql.cursors.Cursor:
         position = cursor.rownumber
-        rows = cursor.fetchall()
+        fetched = cursor.fetchall()
         cursor.rownumber = position
-        return f"{cursor.rowcount} {cursor.lastrowid} {rows}"
+        return f"{cursor.rowcount} {cursor.lastrowid} {fetched}"
     return None
 
 
