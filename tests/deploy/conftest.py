@@ -25,8 +25,8 @@ from treeclaim.store import DatabaseSettings, Store
 def known_metrics(tmp_path_factory):
     """The names of all samples that a scrape can have."""
     store = Store(DatabaseSettings(fresh_database(tmp_path_factory.mktemp("known"))))
-    meter: Any = SimpleNamespace(get_latest=lambda: measurement)
     measurement = Measurement(0.0, aggregates={"rack": {}}, fits={"small": Fits(1, 2)})
+    meter: Any = SimpleNamespace(get_latest=lambda: measurement)
     families = [
         *REGISTRY.collect(),
         *collect_expiries([]),
