@@ -18,7 +18,7 @@ VARIABLE = "SSL_CERT_FILE"
 _USUAL = f"USUAL_{VARIABLE}"
 """Keeps the former value for the processes of xdist."""
 
-_ONE = str(Path(__file__).with_name("authority.pem"))
+_AUTHORITY = str(Path(__file__).with_name("authority.pem"))
 
 
 _PROXY = re.compile("(https?|all|no)_proxy", re.IGNORECASE)
@@ -33,9 +33,9 @@ def use_no_proxy():
 
 def trust_one():
     """Trust only the tests' authority, in this process and its children."""
-    if os.environ.get(VARIABLE) != _ONE:
+    if os.environ.get(VARIABLE) != _AUTHORITY:
         os.environ[_USUAL] = os.environ.get(VARIABLE, "")
-        os.environ[VARIABLE] = _ONE
+        os.environ[VARIABLE] = _AUTHORITY
 
 
 @contextmanager

@@ -73,12 +73,12 @@ def service_environment(folder, database=None, **variables):
     )
 
 
-def eventually(condition, what="the condition", seconds=START_SECONDS, pause=_POLL_SECONDS):
+def eventually(condition, description="the condition", seconds=START_SECONDS, pause=_POLL_SECONDS):
     """Wait until `condition()` returns a true value; return the value."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > deadline:
-            raise NoAnswerError(f"{what}: not within {seconds} s")
+            raise NoAnswerError(f"{description}: not within {seconds} s")
         time.sleep(pause)
     return result
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 @contextmanager
 def never_answering():
     """Accept connections and read everything without an answer; yields the address and the connections."""
-    taken = []
+    connections = []
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
 
@@ -17,19 +17,19 @@ def never_answering():
             # It ends when the listener is shut down.
             while True:
                 try:
-                    taken.append(listener.accept()[0])
+                    connections.append(listener.accept()[0])
                 except OSError:
                     return
 
         thread = threading.Thread(target=take, daemon=True)
         thread.start()
         try:
-            yield f"127.0.0.1:{listener.getsockname()[1]}", taken
+            yield f"127.0.0.1:{listener.getsockname()[1]}", connections
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
-            for one in taken:
-                one.close()
+            for connection in connections:
+                connection.close()
 
 
 @contextmanager

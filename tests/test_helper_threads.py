@@ -34,7 +34,7 @@ class FailsFirst:
         self._errors = [error]
         self._answer = answer
 
-    def __call__(self, *_given):
+    def __call__(self, *_arguments):
         if self._errors:
             raise self._errors.pop()
         self.again.set()

@@ -65,7 +65,7 @@ def test_log_record_is_one_printable_line(formatter, text, origin):
         "request_id": origin,
     }
     context |= {"user_identity": f"{origin} {origin}"}
-    for record in (made("asked for %s", (text,), context), asked(text, origin)):
+    for record in (made("asked for %s", (text,), context), make_request_record(text, origin)):
         line = formatter.format(record)
         assert len(line.splitlines()) == 1
         assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", line)
@@ -116,7 +116,7 @@ class Sink(logging.StreamHandler):
         pass
 
 
-def asked(text, user="me", caller=None, global_id=None, moment=0.0):
+def make_request_record(text, user="me", caller=None, global_id=None, moment=0.0):
     """Return the record of a request at a time."""
     caller = {"user": user, "project": "here"} if caller is None else caller
     ids = {"request_id": f"req-{moment}", "global_request_id": global_id}
@@ -131,12 +131,12 @@ def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter
     target, queue = QueuedHandler(sink), LogQueue()
     text = "x" * 4_000
     for number in range(10_000):
-        queue.put(target, asked(f"/{number}?{text}"))
+        queue.put(target, make_request_record(f"/{number}?{text}"))
     queue.close()
     queue.run()
     kept = sum(written.count("asked for /") for written in sink.writes)
     assert 0.5 * QUEUE_BYTES < kept * 4_000 < QUEUE_BYTES
-    queue.put(target, asked("/afterwards"))
+    queue.put(target, make_request_record("/afterwards"))
     queue.close()
     queue.run()
     assert "asked for /afterwards" in sink.writes[-1]
@@ -214,18 +214,18 @@ def test_unread_log_drops_lines_and_reports_their_number(unread):
 def test_a_log_that_is_read_slowly_loses_nothing(unread):
     stream, reader = unread
     text = "".join(f"{number:0999}\n" for number in range(2_000))
-    found = []
+    records = []
 
     def read():
-        while len(b"".join(found)) < len(text):
-            found.append(os.read(reader, 4_096))
+        while len(b"".join(records)) < len(text):
+            records.append(os.read(reader, 4_096))
 
     reading = threading.Thread(target=read, daemon=True)
     reading.start()
     for line in text.splitlines(keepends=True):
         stream.write(line)
     reading.join(60)
-    assert b"".join(found).decode() == text
+    assert b"".join(records).decode() == text
 
 
 CALLERS = [
@@ -260,7 +260,7 @@ def test_cached_request_line_equals_the_formatted_one(formatter, requests, form)
         remembering = OneLineFormatter(formatter._inner)
         for request in requests:
             text, caller, global_id, moment = request
-            record = asked(text, caller=caller, global_id=global_id, moment=moment)
+            record = make_request_record(text, caller=caller, global_id=global_id, moment=moment)
             assert remembering.format(record) == formatter._format_clean(_clean(record))
 
 

@@ -31,7 +31,7 @@ EXTRAS = ("service", "cloud", "openstack", "placement-names", "tracing")
 """Extras of `treeclaim[…]`, without those for work on the code."""
 
 
-_OWN = "treeclaim-placement-names"
+_NAMES_PACKAGE = "treeclaim-placement-names"
 """Requirements of an extra that are made from this tree."""
 
 
@@ -128,9 +128,9 @@ def _needed(source: Path, extras: Sequence[str] = EXTRAS) -> set[str]:
         name = canonicalize_name(requirement.name)
         new = {"", *requirement.extras} - requirements.setdefault(name, set())
         requirements[name] |= new
-        if new and name != _OWN:
+        if new and name != _NAMES_PACKAGE:
             waiting += [(Requirement(text), new) for text in metadata.requires(name) or ()]
-    return requirements.keys() - {_OWN}
+    return requirements.keys() - {_NAMES_PACKAGE}
 
 
 def _wheels(source: Path, folder: Path, *requirements: str) -> None:

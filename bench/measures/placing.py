@@ -22,7 +22,7 @@ from tests.clouds import World
 _CONSUMERS = 1_000
 _CLIENTS = 16
 _FLAVORS = 50
-_FOUND = 1_000
+_CANDIDATE_LIMIT = 1_000
 """Nova's limit of candidates."""
 
 _SAMPLE = 8
@@ -34,7 +34,7 @@ _FLAVOR = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
 
 def nova_places(endpoint: Endpoint, query: str, used_hosts: set[str]) -> bool:
     """Place one consumer as Nova does: search, weigh, claim; return whether it was placed."""
-    document = orjson.loads(endpoint.ask(query, _FOUND).body)
+    document = orjson.loads(endpoint.ask(query, _CANDIDATE_LIMIT).body)
     summaries = document["provider_summaries"]
 
     def free(candidate: Mapping[str, Any]) -> float:
@@ -131,7 +131,7 @@ def ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iter
                 for parameters in ("", f"&{order}")
             )
         else:
-            milliseconds = median_ms(partial(search, endpoint, "", _FOUND), 1)
+            milliseconds = median_ms(partial(search, endpoint, "", _CANDIDATE_LIMIT), 1)
         yield Row(f"{world.name}: {order}, limit=10", endpoint.name, milliseconds, base=base)
 
 

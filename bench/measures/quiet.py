@@ -37,13 +37,17 @@ def searches(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Ite
         bodies = {endpoint.name: endpoint.ask(world.query, limit).body for endpoint in endpoints}
         _require_same(case, limit, list(bodies.values()))
         usual_query = lambda _: world.query  # noqa: E731
-        yield from _asked(case, endpoints, extent, bodies, question=usual_query, limit=limit)
+        yield from _time_searches(
+            case, endpoints, extent, bodies, question=usual_query, limit=limit
+        )
         if world.has_questions:
             new = f"{case}, new questions"
-            yield from _asked(new, endpoints, extent, bodies, question=world.question, limit=limit)
+            yield from _time_searches(
+                new, endpoints, extent, bodies, question=world.question, limit=limit
+            )
 
 
-def _asked(
+def _time_searches(
     case: str,
     endpoints: Sequence[Endpoint],
     extent: Extent,

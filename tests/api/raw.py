@@ -70,8 +70,8 @@ def send(application, method, path, *, query=b"", body=None, version="1.39", **h
     setup_testing_defaults(environment)
     begun = []
 
-    def start(status, given, _error=None):
-        begun.append((int(status[:3]), [(name.lower(), value) for name, value in given]))
+    def start(status, header_pairs, _error=None):
+        begun.append((int(status[:3]), [(name.lower(), value) for name, value in header_pairs]))
 
     pieces = application(environment, start)
     try:

@@ -83,7 +83,7 @@ def test_endless_search_times_out_with_advice(tmp_path, monkeypatch):
             f"resources{number}=VGPU:{units}" for number, units in enumerate(amounts, 1)
         )
         phases = []
-        monkeypatch.setattr(metrics, "phase_listeners", [lambda *one: phases.append(one)])
+        monkeypatch.setattr(metrics, "phase_listeners", [lambda *phase: phases.append(phase)])
         for path in ("", "/explain"):
             given_up = client.get(
                 f"/allocation_candidates{path}?{groups}&group_policy=none&limit=1"

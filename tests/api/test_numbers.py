@@ -30,7 +30,7 @@ WHOLE = sorted(
     | {str(2**power + by) for power in (31, 32, 53, 62, 63, 64, 1024) for by in (-1, 0, 1)}
     | {"0", "00", "0" * 400, "0" * 399 + "1", "-0", "1" * 4300, "1" * 5000}
 )
-FRACTIONS = [one + (".0", ".5", "e0", "e-3", "E+5")[at % 5] for at, one in enumerate(WHOLE)]
+FRACTIONS = [number + (".0", ".5", "e0", "e-3", "E+5")[at % 5] for at, number in enumerate(WHOLE)]
 STRANGE = [
     "1e308",
     "1e309",

@@ -16,7 +16,7 @@ BODY_BYTES = 16 * 1024 * 1024
 AROUND = 1_000
 """Members of an object around a list or mapping, if both are filled."""
 
-_MORE = 10
+_FURTHER_ENTRIES = 10
 """Members whose size is measured; a name with two digits may take more bytes than one with one digit."""
 
 EACH = "*"
@@ -71,12 +71,12 @@ def full_bodies(operation, names):
 def _fullest(schema, names, path, most, around, most_values):
     """Return the body in which a list or mapping has as many members as the bounds of bytes and values allow."""
     sizes = []
-    for count in (1, 1 + _MORE):
+    for count in (1, 1 + _FURTHER_ENTRIES):
         body = json.dumps(_Maker(names, path, count, around).value(schema)).encode()
         sizes.append((len(body), count_values(body)))
-    (length, values), (longer, more) = sizes
-    by_bytes = (BODY_BYTES - length) * _MORE // max(longer - length, 1)
-    by_values = (most_values - values) * _MORE // max(more - values, 1)
+    (length, values), (longer, longer_values) = sizes
+    by_bytes = (BODY_BYTES - length) * _FURTHER_ENTRIES // max(longer - length, 1)
+    by_values = (most_values - values) * _FURTHER_ENTRIES // max(longer_values - values, 1)
     count = max(min(by_bytes, by_values) * 99 // 100, 1)
     return _Maker(names, path, count if most is None else min(count, most), around).value(schema)
 

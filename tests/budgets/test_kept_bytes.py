@@ -153,8 +153,8 @@ GROWTH = {
 
 @rows_with("growth")
 def test_memory_of_a_search_does_not_grow_with_its_repetitions(name, most):
-    measure, few, many = GROWTH[name]
-    assert measure(many) <= most * measure(few)
+    measure, small, large = GROWTH[name]
+    assert measure(large) <= most * measure(small)
 
 
 @pytest.mark.slow

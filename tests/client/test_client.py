@@ -19,7 +19,7 @@ from treeclaim.client import (
 from treeclaim.model.microversions import EXTENSION_MINOR
 
 HOST = str(uuid.UUID(int=1))
-WHO = {"project_id": "p", "user_id": "u"}
+OWNER = {"project_id": "p", "user_id": "u"}
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ CANDIDATE = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
 def test_a_candidate_is_claimed_and_released(client):
     (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
     consumer = str(uuid.uuid4())
-    client.claim(consumer, candidate, **WHO)
+    client.claim(consumer, candidate, **OWNER)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
-    client.claim(consumer, CANDIDATE, replace=True, **WHO)
+    client.claim(consumer, CANDIDATE, replace=True, **OWNER)
     assert client.release(consumer) is True
     assert held(client, consumer) == {}
     assert client.release(consumer) is False
@@ -102,14 +102,16 @@ def test_conflicting_claim_is_retried(application, client, adapter):
             rival.claim(consumer, candidate, replace=True, project_id="p", user_id="u")
 
     adapter.before = interfere
-    client.claim(consumer, CANDIDATE, replace=True, **WHO)
+    client.claim(consumer, CANDIDATE, replace=True, **OWNER)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
     assert [method for method, _ in adapter.sent].count("PUT") == 3
 
 
 def test_claim_without_room_is_not_retried(client, adapter):
     with pytest.raises(ClientError, match="409"):
-        client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)
+        client.claim(
+            str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **OWNER
+        )
     assert [method for method, _ in adapter.sent].count("PUT") == 1
 
 
@@ -127,7 +129,7 @@ def test_a_claim_keeps_its_query_as_the_request(client):
     (candidate,) = client.candidates(query)["allocation_requests"]
     for request in (query, [query], CandidateQuery.parsed(query)):
         consumer = str(uuid.uuid4())
-        client.claim(consumer, candidate, request=request, **WHO)
+        client.claim(consumer, candidate, request=request, **OWNER)
         document = client.call("GET", f"/allocations/{consumer}", extended=True)
         assert (document["request"], document["request_valid"]) == ([query], True)
         client.release(consumer)
@@ -136,7 +138,7 @@ def test_a_claim_keeps_its_query_as_the_request(client):
 def test_stored_request_omits_holds_and_needs_the_extension(client):
     consumer = str(uuid.uuid4())
     query = "resources=VCPU:2&from_holds=" + str(uuid.uuid4())
-    client.claim(consumer, CANDIDATE, request=query, **WHO)
+    client.claim(consumer, CANDIDATE, request=query, **OWNER)
     document = client.call("GET", f"/allocations/{consumer}", extended=True)
     assert document["request"] == ["resources=VCPU:2"]
     without = Client(adapter=WithoutExtension(client._adapter))
@@ -144,17 +146,17 @@ def test_stored_request_omits_holds_and_needs_the_extension(client):
         consumer, CANDIDATE, request="resources=VCPU:2", replace=True, project_id="p", user_id="u"
     )
     # A request beyond the bound of the server is forgotten, like that of a placement.
-    client.claim(consumer, CANDIDATE, request=["resources=VCPU:2" * 2000], replace=True, **WHO)
+    client.claim(consumer, CANDIDATE, request=["resources=VCPU:2" * 2000], replace=True, **OWNER)
     document = client.call("GET", f"/allocations/{consumer}", extended=True)
     assert document["request"] is None
 
 
 def test_second_claim_of_a_consumer_requires_replace(client):
     consumer = str(uuid.uuid4())
-    client.claim(consumer, CANDIDATE, **WHO)
+    client.claim(consumer, CANDIDATE, **OWNER)
     with pytest.raises(ConsumerExistsError):
         client.claim(consumer, CANDIDATE, project_id="other", user_id="other")
-    assert client.get(f"/allocations/{consumer}")["project_id"] == WHO["project_id"]
+    assert client.get(f"/allocations/{consumer}")["project_id"] == OWNER["project_id"]
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
@@ -173,6 +175,6 @@ def test_claim_with_lost_response_is_repeated_after_its_outcome_is_read(
         raise LostConnectionError("lost")
 
     adapter.send = lose_first_claim
-    client.claim(consumer, CANDIDATE, **WHO)
+    client.claim(consumer, CANDIDATE, **OWNER)
     assert held(client, consumer) == {HOST: {"VCPU": 2}}
     assert client.get(f"/resource_providers/{HOST}/usages")["usages"] == {"VCPU": 2}

@@ -32,7 +32,7 @@ from treeclaim.client.topology.file import parse_topology
 
 PROVIDERS, CONSUMERS = 65, 10
 """Counts of the objects in the small world."""
-WHO = {"project_id": "p", "user_id": "u"}
+OWNER = {"project_id": "p", "user_id": "u"}
 
 
 def make_uuid(name):
@@ -75,7 +75,7 @@ def add(client, text):
 def hold(client, consumer, provider, amounts, **members):
     """Replace the amounts that a consumer has of a provider."""
     candidate = {"allocations": {provider: {"resources": amounts}}}
-    client.claim(make_uuid(consumer), candidate, replace=True, **WHO | members)
+    client.claim(make_uuid(consumer), candidate, replace=True, **OWNER | members)
 
 
 def read_documents(client):
@@ -187,7 +187,7 @@ def fill_extension(client):
     hold(client, "also drawing", HOST, {"VCPU": 3}, consumer_type="MIGRATION", from_holds=holds)
     both = {PART: {"resources": {"CUSTOM_PART": 1}}, OTHER: {"resources": {"VCPU": 1}}}
     client.claim(
-        make_uuid("consuming"), {"allocations": both}, request=["resources=VCPU:1"], **WHO
+        make_uuid("consuming"), {"allocations": both}, request=["resources=VCPU:1"], **OWNER
     )
     client.call("PUT", CONDITION, {"effect": "leave", "reason": "ECC errors"})
     condition = {"effect": "no_new", "on_use": True}

@@ -41,17 +41,17 @@ def test_unknown_members_of_a_nova_flavor_are_ignored():
     assert parse_flavor({"vcpus": 1, "vcpu": 2}, is_typed=False) == Flavor(vcpus=1)
 
 
-ONE = Flavor(vcpus=1)
+ONE_VCPU = Flavor(vcpus=1)
 
 
 @pytest.mark.parametrize(
     ("document", "names"),
     [
-        ({"vcpus": 1}, {"flavor 1": ONE}),
-        ({"name": "a", "vcpus": 1}, {"a": ONE}),
-        ([{"Name": "a", "VCPUs": 1}, {"ID": 7, "VCPUs": 1}], {"a": ONE, "7": ONE}),
-        ([{"name": "a", "vcpus": 1}, {"name": "a"}], {"a": ONE, "a (2)": Flavor()}),
-        ({"a": {"vcpus": 1}, "disk": {"disk": 2}}, {"a": ONE, "disk": Flavor(disk=2)}),
+        ({"vcpus": 1}, {"flavor 1": ONE_VCPU}),
+        ({"name": "a", "vcpus": 1}, {"a": ONE_VCPU}),
+        ([{"Name": "a", "VCPUs": 1}, {"ID": 7, "VCPUs": 1}], {"a": ONE_VCPU, "7": ONE_VCPU}),
+        ([{"name": "a", "vcpus": 1}, {"name": "a"}], {"a": ONE_VCPU, "a (2)": Flavor()}),
+        ({"a": {"vcpus": 1}, "disk": {"disk": 2}}, {"a": ONE_VCPU, "disk": Flavor(disk=2)}),
         ({}, {}),
     ],
     ids=str,

@@ -26,7 +26,7 @@ class Broken(logging.StreamHandler):
         super().__init__()
         setattr(self, method, self._fail)
 
-    def _fail(self, *_given):
+    def _fail(self, *_arguments):
         raise RuntimeError("broken")
 
 

@@ -37,8 +37,8 @@ def test_token_gives_the_rights_of_its_roles_and_project(
         ("GET", "/usages", {"params": {"project_id": keystone.project_ids[others]}}),
     ]
     statuses = [
-        http.request(method, path, headers=headers, **more).status_code
-        for method, path, more in requests
+        http.request(method, path, headers=headers, **options).status_code
+        for method, path, options in requests
     ]
     assert statuses == [200 if may else 403 for may in (may_write, sees_own, sees_other)]
 

@@ -249,7 +249,7 @@ def chosen(draw, members):
     return {name: value for name, value in members.items() if draw.random() < 0.5}
 
 
-def given(draw):
+def draw_assumptions(draw):
     queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
     amounts = {
         "resource_provider_generation": 0,
@@ -285,14 +285,14 @@ def given(draw):
 
 
 def perhaps_given(draw):
-    return {"given": given(draw)} if draw.random() < 0.1 else {}
+    return {"given": draw_assumptions(draw)} if draw.random() < 0.1 else {}
 
 
 def planned(draw):
     """The members that a question for survival and one for moves have in common."""
     return {
         "explain": True,
-        "given": given(draw),
+        "given": draw_assumptions(draw),
         "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
         "rules": [
             {"domains": domains(draw), "consumers": CONSUMERS}
@@ -346,7 +346,7 @@ BODIES = {
     "/treeclaim/placements": lambda draw: placements(draw) | perhaps_given(draw),
     "/treeclaim/moves": moves,
     "/treeclaim/survival": survival,
-    "/treeclaim/totals": lambda draw: {"given": given(draw)},
+    "/treeclaim/totals": lambda draw: {"given": draw_assumptions(draw)},
 }
 """Bodies of each POST that changes nothing."""
 
@@ -483,7 +483,7 @@ def call(service, method, path, body):
     assert answer.status < 500, (method, path, body, answer)
 
 
-def asked(service, question):
+def ask_question(service, question):
     method, path, query, body = question
     answer = send(service, method, path, query=query.encode(), body=body, version=VERSION)
     return answer.status, re.sub(rb"req-[0-9a-f-]{36}", b"request", answer.body)
@@ -505,13 +505,13 @@ def test_worker_with_a_history_responds_like_a_new_one(number, run_seed, tmp_pat
             # Sent before the writes too, so that caches must follow them.
             round_of_questions = [questions(draw) for _ in range(QUESTIONS_EACH)]
             for question in round_of_questions:
-                asked(old, question)
+                ask_question(old, question)
             for _ in range(WRITES_EACH):
                 write(draw, draw.choice([old, other]))
             with start_on(url, tmp_path) as new:
                 while round_of_questions:
                     question = round_of_questions.pop()
-                    long_lived, fresh = asked(old, question), asked(new, question)
+                    long_lived, fresh = ask_question(old, question), ask_question(new, question)
                     assert long_lived == fresh, question
                     seen[long_lived[0]] += 1
                     round_of_questions += next_page(question, long_lived[1])
@@ -537,10 +537,10 @@ def test_explanation_mentions_no_condition_that_has_gone(tmp_path):
     with start_on(url, tmp_path) as old:
         call(old, "POST", "/treeclaim/providers", {"providers": trees})
         call(old, "PUT", condition, {"effect": "no_new"})
-        during = asked(old, question)
+        during = ask_question(old, question)
         call(old, "DELETE", condition, None)
         with start_on(url, tmp_path) as new:
-            assert asked(old, question) == asked(new, question) == during
+            assert ask_question(old, question) == ask_question(new, question) == during
 
 
 def next_page(question, answer):

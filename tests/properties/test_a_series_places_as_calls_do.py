@@ -18,7 +18,7 @@ from tests.properties.forest_adapter import (
 )
 from tests.properties.test_what_is_kept_follows_writes import (
     differences_of_usage,
-    told,
+    draw_changes,
     written,
 )
 from tests.reference.strategies import clouds, consuming_at_times, easy_requests, ordered_requests
@@ -71,7 +71,7 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(question, data):
         if data.draw(st.integers(0, 4)) == 0:
             before = records_of(world)
             world = data.draw(written(world))
-            forest.apply(data.draw(told(before, records_of(world))))
+            forest.apply(data.draw(draw_changes(before, records_of(world))))
 
 
 def placed(world, placing_requests):

@@ -86,7 +86,7 @@ class FailingConnection(sqlite3.Connection):
         super().commit()
 
 
-def make_failing(_dialect, _record, _given, parameters):
+def make_failing(_dialect, _record, _arguments, parameters):
     Fault.pass_by()
     parameters["factory"] = FailingConnection
 

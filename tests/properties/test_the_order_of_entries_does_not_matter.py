@@ -20,9 +20,9 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.entries import write_entries
 
-THERE, NEW, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
-UUIDS = [f"11111111-0000-4000-8000-{number:012}" for number in range(THERE + NEW)]
-NAMES = [f"name {number}" for number in range(THERE + NEW)]
+EXISTING, NEW, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
+UUIDS = [f"11111111-0000-4000-8000-{number:012}" for number in range(EXISTING + NEW)]
+NAMES = [f"name {number}" for number in range(EXISTING + NEW)]
 STOCK = Inventory(total=4)
 EXAMPLES = {"sqlite": 60, "postgresql": 20, "mariadb": 20}
 
@@ -47,9 +47,9 @@ def worlds(draw):
     """A small forest, and entries that most often can be applied, but seldom one after the other."""
     parents = tuple(
         draw(st.sampled_from([None, *range(number)])) if number else None
-        for number in range(THERE)
+        for number in range(EXISTING)
     )
-    every = list(range(THERE + NEW))
+    every = list(range(EXISTING + NEW))
     numbers = draw(st.lists(st.sampled_from(every), min_size=2, max_size=4, unique=True))
     ranks = draw(st.permutations(every))
     names = draw(st.permutations([NAMES[number] for number in numbers]))
@@ -66,7 +66,7 @@ def worlds(draw):
 @st.composite
 def entry(draw, number, name, ranks, create_names):
     """An entry for one provider: its parent has a lower rank, but for some."""
-    is_new = number >= THERE
+    is_new = number >= EXISTING
     by_name = not is_new and draw(st.integers(0, 7)) == 0
     lower = [UUIDS[rank] for rank in ranks[: ranks.index(number)]]
     kept = [] if is_new else [Omission.OMITTED]
@@ -201,14 +201,14 @@ def is_possible(world):
     about = [uuid_of(entry) for entry in world.entries]
     if len(set(about)) < len(about):
         return False
-    names = dict(zip(UUIDS[:THERE], NAMES, strict=False))
+    names = dict(zip(UUIDS[:EXISTING], NAMES, strict=False))
     parents = {
         UUIDS[number]: None if parent is None else UUIDS[parent]
         for number, parent in enumerate(world.parents)
     }
     for entry in world.entries:
         name = uuid_of(entry)
-        is_new = name not in UUIDS[:THERE]
+        is_new = name not in UUIDS[:EXISTING]
         if (is_new and entry.name is None) or (is_new and entry.generation is not None):
             return False
         names[name] = entry.name or names[name]

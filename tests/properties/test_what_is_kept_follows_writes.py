@@ -136,7 +136,7 @@ def succeed(draw, providers):
 
 
 @st.composite
-def told(draw, before, after):
+def draw_changes(draw, before, after):
     """Return the changes that a reader gets: records, or changes of usage."""
     former = {record.id: record for record in before}
     records, usage = [], {}
@@ -173,7 +173,7 @@ def test_everything_seen_equals_a_fresh_forest(question, data):
         compare_lists(forest, forest_of(world), texts)
         before = records_of(world)
         world = data.draw(written(world))
-        forest.apply(data.draw(told(before, records_of(world))))
+        forest.apply(data.draw(draw_changes(before, records_of(world))))
         for _ in range(data.draw(st.integers(0, 3))):
             forest.run_compaction_step()
 

@@ -52,7 +52,7 @@ def replay(*arguments):
     return code, out.getvalue(), err.getvalue()
 
 
-def told(*arguments):
+def printed_error(*arguments):
     """The output of the command with --json, by order."""
     code, out, err = replay(*arguments, "--json")
     assert (code, err) == (0, "")
@@ -76,7 +76,7 @@ def test_each_order_places_the_same_events_and_released_amounts_are_free_again(t
     mix_file = written(tmp_path, "big.json", json.dumps(mix))
     orders = ("spread", "keep:big:VCPU*100,spread")
     options = [option for order in orders for option in ("--order", order)]
-    result = told(cloud, events, "--of", "VCPU", "--mix", mix_file, *options)
+    result = printed_error(cloud, events, "--of", "VCPU", "--mix", mix_file, *options)
     assert tuple(result) == orders
     for numbers, outcome in zip(((1, 10), (1, 16)), result.values(), strict=True):
         unplaced, used = numbers
@@ -103,7 +103,7 @@ def test_pods_of_a_trace_are_placed_by_the_mix_of_all_pods(tmp_path):
         ),
     )
     order = f"keep:pods:{GPU}"
-    result = told(*trace, "--from", "openb", "--order", order, "--order", "spread")
+    result = printed_error(*trace, "--from", "openb", "--order", order, "--order", "spread")
     classes = {GPU, "CUSTOM_CPU_MILLI", "MEMORY_MB"}
     assert result[order]["allocated"].keys() == result[order]["stranded"].keys() == classes
     # Pods that share go to the node on which no pod wants two whole GPUs, while it has room.

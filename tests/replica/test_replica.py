@@ -11,7 +11,7 @@ from time import monotonic
 import pytest
 
 from tests.replica.scripted import scripted
-from tests.replica.worlds import ONE, claim, plant, question
+from tests.replica.worlds import ONE_VCPU, claim, plant, question
 from tests.store.hosts import write_inventories
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import NEWEST
@@ -135,7 +135,7 @@ def test_each_search_during_tree_changes_shows_one_snapshot(store):
         thread.join(60)
     assert failures == []
     assert max(counts) > 20
-    assert len(body_of(replica, question(ONE, key="last"))["allocation_requests"]) == 60
+    assert len(body_of(replica, question(ONE_VCPU, key="last"))["allocation_requests"]) == 60
 
 
 def write_outside_the_feed(store, number, total):

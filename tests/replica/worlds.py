@@ -13,11 +13,11 @@ from treeclaim.replica.questions import candidate_question, make_question_key
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
 
-ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
+ONE_VCPU = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 """Matches each host."""
 
 
-def question(request=ONE, key="one", **options):
+def question(request=ONE_VCPU, key="one", **options):
     return candidate_question(
         request, SearchOptions(**options), BodyForm(), make_question_key(key, NEWEST)
     )

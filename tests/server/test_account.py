@@ -46,7 +46,9 @@ headers = st.builds(
     st.sampled_from([0, 20, 1_900, 20_000]),
 )
 lengths = st.builds(
-    lambda more, size: b"%b%bContent-Length: %d\r\n\r\n%b" % (HEAD, more, size, b"b" * size),
+    lambda further_headers, size: (
+        b"%b%bContent-Length: %d\r\n\r\n%b" % (HEAD, further_headers, size, b"b" * size)
+    ),
     headers,
     sizes,
 )
@@ -146,7 +148,7 @@ def test_reader_accounts_for_its_memory_within_documented_bounds(data, cut, kept
 
 @given(streams, cuts)
 def test_reader_parses_the_same_requests_at_any_split(data, cut):
-    def found(where):
+    def parse_pieces(where):
         reader, outcome = RequestReader(BODY_BYTES), []
         for piece in pieces_of(data, where):
             reader.feed(piece)
@@ -159,7 +161,7 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
         return outcome
 
     # Reading ends at a body that is too long; the cuts decide how much of the body was read.
-    whole, parts = found((1, [1])), found(cut)
+    whole, parts = parse_pieces((1, [1])), parse_pieces(cut)
     assert [entry[-1] for entry in whole] == [entry[-1] for entry in parts]
     assert [entry for entry in whole if entry[-1] is True] == [
         entry for entry in parts if entry[-1] is True

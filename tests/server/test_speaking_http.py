@@ -14,7 +14,7 @@ from treeclaim.server.http.table import Phase
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def asked(*lines, body=b""):
+def request_of_lines(*lines, body=b""):
     """Return the bytes of a request with these header lines."""
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
@@ -35,7 +35,7 @@ def test_environment_follows_wsgi():
     echo = Echo()
     with running(echo) as server:
         server.ask(
-            asked(
+            request_of_lines(
                 "GET /a%20b/%E2%98%83?q=%20&x HTTP/1.1",
                 "Host: placement.example:1",
                 "X-Two: one",
@@ -71,7 +71,7 @@ def test_environment_follows_wsgi():
 def test_any_method_and_absolute_urls_reach_the_application(line, method, query):
     echo = Echo()
     with running(echo) as server:
-        assert server.ask(asked(line, "Host: a")).status == 200
+        assert server.ask(request_of_lines(line, "Host: a")).status == 200
     names = ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING")
     assert tuple(echo.environment[name] for name in names) == (method, "/x", query)
 
@@ -128,7 +128,9 @@ def test_chunked_http_1_0_request_closes_the_connection(behind):
 def test_expect_continue_gets_100_continue():
     with running(Echo()) as server, server.connect() as client:
         client.sendall(
-            asked("PUT / HTTP/1.1", "Host: a", "Content-Length: 3", "Expect: 100-continue")
+            request_of_lines(
+                "PUT / HTTP/1.1", "Host: a", "Content-Length: 3", "Expect: 100-continue"
+            )
         )
         assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(b"abc")
@@ -146,7 +148,7 @@ def test_oversized_body_is_not_read_and_the_response_arrives(coding):
         return [body]
 
     with running(refuses, body_bytes=100_000) as server, server.connect() as client:
-        client.sendall(asked("PUT / HTTP/1.1", "Host: a", coding))
+        client.sendall(request_of_lines("PUT / HTTP/1.1", "Host: a", coding))
         prefix = b"2dc6c0\r\n" if "chunked" in coding else b""
         client.sendall(prefix + b"x" * 3_000_000)
         answer = receive(client)

@@ -21,7 +21,7 @@ def question(query, **rows):
     return f"#/ask?{'&'.join([query, *parameters])}"
 
 
-def asked(visitor, route):
+def open_question(visitor, route):
     """Open a query, and return the text about its answer."""
     page = visitor.open(route)
     page.locator("#found-title").wait_for()
@@ -51,7 +51,7 @@ def test_switch_toggles_results_with_and_without_assumptions(visit, cloud):
 
 def test_assumed_hosts_are_drawn_as_copies_of_a_tree(visit, cloud):
     visitor = visit(cloud)
-    answer = asked(visitor, question("resources=FPGA:1&limit=100", more="2:host-1"))
+    answer = open_question(visitor, question("resources=FPGA:1&limit=100", more="2:host-1"))
     assert answer.startswith("24 candidates from 12 trees")
     visitor.see("2 more hosts like host-1")
     page = visitor.page
@@ -68,21 +68,21 @@ def test_assumed_releases_are_shown_as_free(visit, cloud):
     query = f"resources=VCPU:32&in_tree={host}"
     visitor = visit(cloud)
     # Without it, the other NUMA node is the only one.
-    assert asked(visitor, f"#/ask?{query}").startswith("1 candidate ")
-    assert asked(visitor, question(query, release=consumer)).startswith("2 candidates")
+    assert open_question(visitor, f"#/ask?{query}").startswith("1 candidate ")
+    assert open_question(visitor, question(query, release=consumer)).startswith("2 candidates")
     visitor.see("1 consumer released")
     assert "0 of 32 used" in visitor.page.locator(".candidate").first.inner_text()
 
 
-ONE = "resources=VGPU:1"
+ONE_VGPU = "resources=VGPU:1"
 
 
 @pytest.mark.parametrize(
     ("query", "rows", "texts"),
     [
-        (ONE, {"place": f"8:{GPUS}"}, ["2 candidates", "8 of 8 placed: resources=VGPU:4"]),
+        (ONE_VGPU, {"place": f"8:{GPUS}"}, ["2 candidates", "8 of 8 placed: resources=VGPU:4"]),
         (
-            ONE,
+            ONE_VGPU,
             {"place": f"12:{GPUS}"},
             ["No candidate", "10 of 12 placed", "None of 12 trees and"],
         ),
@@ -107,7 +107,7 @@ def test_assumptions_are_counted_or_refused(visit, cloud, query, rows, texts):
 
 def test_advice_and_plan_links_keep_the_assumptions(visit, cloud):
     visitor = visit(cloud)
-    asked(visitor, question(HOPELESS, without="host-2"))
+    open_question(visitor, question(HOPELESS, without="host-2"))
     ways = visitor.page.locator(".ways a")
     assert "if_without=host-2" in ways.get_attribute("href")
 

@@ -149,7 +149,7 @@ def service(tmp_path):
         yield environment["TREECLAIM_ENDPOINT"]
 
 
-def _said(*command, folder):
+def _read_output(*command, folder):
     result = subprocess.run(
         command,
         cwd=folder,
@@ -167,11 +167,13 @@ def _said(*command, folder):
 def test_a_client_of_openapi_python_client_places_watches_and_pages(service, tmp_path):
     programs = environment_of("openapi-python-client", "openapi-python-client", "httpx") / "bin"
     options = ("--path", str(DESCRIPTION), "--meta", "none", "--output-path", "client")
-    result = _said(programs / "openapi-python-client", "generate", *options, folder=tmp_path)
+    result = _read_output(
+        programs / "openapi-python-client", "generate", *options, folder=tmp_path
+    )
     # The generator leaves out parts that it cannot read.
     assert "WARNING" not in result, result
     (tmp_path / "loop.py").write_text(PYTHON)
-    assert "done" in _said(programs / "python", "loop.py", service, folder=tmp_path)
+    assert "done" in _read_output(programs / "python", "loop.py", service, folder=tmp_path)
 
 
 def test_a_client_of_openapi_typescript_places_watches_and_pages(node, service, tmp_path):
@@ -184,9 +186,11 @@ def test_a_client_of_openapi_typescript_places_watches_and_pages(node, service, 
     )
     (tmp_path / "node_modules").symlink_to(packages)
     programs = packages / ".bin"
-    _said(programs / "openapi-typescript", str(DESCRIPTION), "-o", "api.d.ts", folder=tmp_path)
+    _read_output(
+        programs / "openapi-typescript", str(DESCRIPTION), "-o", "api.d.ts", folder=tmp_path
+    )
     (tmp_path / "loop.ts").write_text(TYPESCRIPT)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "tsconfig.json").write_text(json.dumps(COMPILER))
-    _said(programs / "tsc", "--project", "tsconfig.json", folder=tmp_path)
-    assert "done" in _said("node", "loop.js", service, folder=tmp_path)
+    _read_output(programs / "tsc", "--project", "tsconfig.json", folder=tmp_path)
+    assert "done" in _read_output("node", "loop.js", service, folder=tmp_path)

@@ -179,8 +179,8 @@ def test_service_behaves_as_described_at_schema_boundaries():
 
 def _headers(case):
     """Return a request as a client of this version sends it, without the deliberately omitted parts."""
-    asked = case.operation.definition.raw["parameters"][0]["examples"].values()
-    version = next(iter(asked))["value"]
+    examples = case.operation.definition.raw["parameters"][0]["examples"].values()
+    version = next(iter(examples))["value"]
     headers = HEADERS | {"x-roles": "admin,service", "openstack-api-version": version}
     return {name: value for name, value in headers.items() if name not in _omitted(case)}
 

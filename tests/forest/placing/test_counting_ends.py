@@ -34,12 +34,12 @@ def forest():
     return forest_of(records)
 
 
-def asked(end, **how):
+def make_limits(end, **how):
     return CapacityLimits((), 10, end, **how)
 
 
 def test_count_without_time_is_zero_and_incomplete(forest):
-    result = count_capacity(forest, WANTED, asked(OVER), Budget())
+    result = count_capacity(forest, WANTED, make_limits(OVER), Budget())
     assert result == {
         "fits": 0,
         "at_most": None,
@@ -51,13 +51,13 @@ def test_count_without_time_is_zero_and_incomplete(forest):
 
 @pytest.mark.slow
 def test_count_cut_short_returns_a_partial_result(forest):
-    whole = count_capacity(forest, WANTED, asked(None), Budget())
+    whole = count_capacity(forest, WANTED, make_limits(None), Budget())
     assert whole["complete"]
     forest.cache.clear()
     partial = []
     for checks in range(3000):
         result = count_capacity(
-            forest, WANTED, asked(time.monotonic() + 3600), EndingBudget(checks)
+            forest, WANTED, make_limits(time.monotonic() + 3600), EndingBudget(checks)
         )
         if result["complete"]:
             break
@@ -73,7 +73,7 @@ def test_count_cut_short_returns_a_partial_result(forest):
 def test_operator_timeout_ends_a_count_without_its_own_limit(forest):
     forest.cache.clear()
     with pytest.raises(SearchGivenUpError):
-        count_capacity(forest, WANTED, asked(None), EndingBudget(20, everywhere=True))
+        count_capacity(forest, WANTED, make_limits(None), EndingBudget(20, everywhere=True))
 
 
 def test_each_request_of_a_call_gets_its_share_of_the_time(forest):

@@ -36,14 +36,20 @@ def pools():
     return World((Provider("h", aggregates=RACK), *pools))
 
 
-ONE = (Group("", {"VCPU": 1}),)
+ONE_VCPU = (Group("", {"VCPU": 1}),)
 TWO = (Group("_A", {"VCPU": 1}), Group("_B", {"VCPU": 2}))
 
 
 @pytest.mark.parametrize("domains", [(), (uuid_of("A"),)], ids=["trees", "aggregates"])
 @pytest.mark.parametrize(
     ("world", "groups"),
-    [(one_tree, ONE), (many_trees, ONE), (many_trees, TWO), (pools, ONE), (pools, TWO)],
+    [
+        (one_tree, ONE_VCPU),
+        (many_trees, ONE_VCPU),
+        (many_trees, TWO),
+        (pools, ONE_VCPU),
+        (pools, TWO),
+    ],
 )
 def test_counts_saturate_at_the_greatest_number(world, groups, domains):
     request = candidate_request(Request(groups))

@@ -97,20 +97,20 @@ def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
     with serving(with_admin(tmp_path), tmp_path, "--workers=2") as running:
         both = 'treeclaim_workers{state="answering"} 2.0'
         eventually(lambda: both in running.ask("/metrics")[1], "both answer")
-        some, other = running.processes(WORKER_NAME)
-        some.suspend()
-        silent = f"alive, but these worker processes have stalled: {some.pid}\n"
+        first, second = running.processes(WORKER_NAME)
+        first.suspend()
+        silent = f"alive, but these worker processes have stalled: {first.pid}\n"
         eventually(lambda: running.ask("/live") == (200, silent), "one of two is told")
         assert running.ask("/ready") == (200, "ready\n")
         assert httpx.head(f"{running.admin_url}/ready").status_code == 200
-        other.suspend()
+        second.suspend()
         for path in ("/live", "/ready"):
             text = running.await_status(path, 503)
-            assert str(some.pid) in text
-            assert str(other.pid) in text
+            assert str(first.pid) in text
+            assert str(second.pid) in text
         assert 'treeclaim_workers{state="silent"} 2.0' in running.ask("/metrics")[1]
-        some.resume()
-        other.resume()
+        first.resume()
+        second.resume()
         assert running.await_status("/live", 200)
         assert eventually(lambda: running.ask("/live") == (200, "alive\n"), "both answer")
         assert running.ask("/ready") == (200, "ready\n")

@@ -13,7 +13,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.server.http.pool import ThreadPool
 from treeclaim.server.processes.liveness import Heartbeat, LivenessTable
 
-OWN = [os.getpid()]
+THIS_PROCESS = [os.getpid()]
 
 
 def census_of(read, busy_threads):
@@ -42,18 +42,18 @@ def fail():
 @pytest.mark.parametrize(
     ("read", "busy_threads", "reading"),
     [
-        pytest.param(lambda: None, 0, OWN, id="reads"),
+        pytest.param(lambda: None, 0, THIS_PROCESS, id="reads"),
         pytest.param(fail, 0, [], id="without inventory"),
         pytest.param(lambda: None, 2, [], id="without threads"),
     ],
 )
 def test_worker_lives_and_can_read_with_an_inventory_and_a_thread(read, busy_threads, reading):
-    assert census_of(read, busy_threads) == Census(OWN, [], reading)
+    assert census_of(read, busy_threads) == Census(THIS_PROCESS, [], reading)
 
 
 def test_ended_process_is_removed_from_the_census():
     table = LivenessTable(3)
     table.stamp_alive(2)
-    assert table.take_census(1) == Census(OWN, [], [])
+    assert table.take_census(1) == Census(THIS_PROCESS, [], [])
     table.clear(2)
     assert table.take_census(1) == Census([], [], [])

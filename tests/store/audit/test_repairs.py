@@ -58,12 +58,12 @@ def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
     cursor = store.load_cursor()
     assert mend(store, FindingKind.BROKEN_ROOT, provider=below) is RepairResult.DONE
 
-    def told(transaction, provider):
+    def find_reported(transaction, provider):
         news = load_news(transaction, cursor)
         return select_news(transaction, news, load_roots(transaction, [provider])).changes
 
     for provider in (right, wrong):
-        assert store.read(told, provider).keys() == {below}
+        assert store.read(find_reported, provider).keys() == {below}
 
 
 def test_broken_parents_roots_and_empty_trees_are_found_by_id(store, database_url):

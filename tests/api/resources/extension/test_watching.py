@@ -42,7 +42,7 @@ def name(request):
     return request.node.name
 
 
-def what(answer):
+def changed_parts(answer):
     """The changed parts of each provider of an answer."""
     return {change["uuid"]: change.get("what", "deleted") for change in answer["changes"]}
 
@@ -59,7 +59,7 @@ def test_long_poll_waits_for_a_change_of_its_tree(place, name):
     writer.start()
     answer = place.changes(since=cursor, wait=60, in_tree=provider)
     writer.join()
-    assert what(answer) == {provider: ["inventories"]}
+    assert changed_parts(answer) == {provider: ["inventories"]}
     assert place.changes(since=answer["cursor"], in_tree=provider)["changes"] == []
 
 
@@ -92,9 +92,9 @@ def test_last_event_id_overrides_since(place, name):
     late = place.cursor
     place.claim(uuid_of(name), provider)
     with place.stream(since=early) as events:
-        assert what(next(events).data) == {provider: ["inventories", "allocations"]}
+        assert changed_parts(next(events).data) == {provider: ["inventories", "allocations"]}
     with place.stream({"last-event-id": late}, since=early) as events:
-        assert what(next(events).data) == {provider: ["allocations"]}
+        assert changed_parts(next(events).data) == {provider: ["allocations"]}
     place.until_watching(0)
 
 
@@ -107,7 +107,7 @@ def test_one_write_is_one_event(place, name):
         next(events)
         for generation in (None, 1, 2):
             place.claim(uuid_of(name), *providers, generation=generation)
-            assert set(what(next(events).data)) == set(providers)
+            assert set(changed_parts(next(events).data)) == set(providers)
     place.until_watching(0)
 
 
@@ -185,7 +185,7 @@ def test_idle_stream_sends_keep_alive_comments(tmp_path):
             assert (comment.id, comment.name, comment.data) == (None, None, None)
         other = place.add("other")
         event = next(event for event in heard if not event.is_comment)
-        assert what(event.data) == {other: ALL}
+        assert changed_parts(event.data) == {other: ALL}
 
 
 @pytest.mark.slow
