@@ -25,7 +25,7 @@ def main() -> int:
         workers=options.workers,
         delay=options.delay / 1000,
     )
-    rows = measured(
+    rows = measure_cases(
         extent,
         console,
         parts=options.part,
@@ -38,7 +38,7 @@ def main() -> int:
     return 0 if show(console, rows, limits) else 1
 
 
-def measured(
+def measure_cases(
     extent: Extent,
     console: Console,
     *,

@@ -34,8 +34,8 @@ OTHER = "the other checkout"
 SLOWER = 1.15
 """A row whose ratio is above this counts as slower."""
 
-QUICK = Extent(pairs=5, rounds=1, steps=50, seconds=0.4)
-FULL = Extent(pairs=5, rounds=2, steps=100, seconds=1.0)
+QUICK_EXTENT = Extent(pairs=5, rounds=1, steps=50, seconds=0.4)
+FULL_EXTENT = Extent(pairs=5, rounds=2, steps=100, seconds=1.0)
 
 _LARGEST = 10_000
 """Providers of the largest world of a quick run."""
@@ -58,12 +58,12 @@ def compare(
     """
     folder = folder.resolve()
     interpreter = folder / ".venv" / "bin" / "python"
-    chosen = python or (interpreter if interpreter.exists() else Path(sys.executable))
+    other_python = python or (interpreter if interpreter.exists() else Path(sys.executable))
     services = [
         checkout(THIS, Path(__file__).parents[1], Path(sys.executable)),
-        checkout(OTHER, folder, chosen.absolute()),
+        checkout(OTHER, folder, other_python.absolute()),
     ]
-    extent = replace(QUICK if is_quick else FULL, database=database)
+    extent = replace(QUICK_EXTENT if is_quick else FULL_EXTENT, database=database)
     cases = list(_cases(database, is_quick=is_quick))
     return show(list(measure(cases, services, extent, console)), console)
 

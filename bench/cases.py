@@ -15,7 +15,7 @@ _HOSTS = 1000
 _POOL_SIZE = 10_000_000
 
 
-def _busy(world: World) -> World:
+def _make_busy(world: World) -> World:
     return replace(world, name=f"busy cloud, {world.name}")
 
 
@@ -24,7 +24,7 @@ def _busy_flat() -> World:
     world = flat(_HOSTS + 1)
     first, *hosts = world.providers
     pool = replace(first, name="pool", inventories={"DISK_GB": _POOL_SIZE})
-    return _busy(replace(world, name=f"flat {_HOSTS}", providers=(pool, *hosts)))
+    return _make_busy(replace(world, name=f"flat {_HOSTS}", providers=(pool, *hosts)))
 
 
 def _scaling(trees: int, copies: int) -> World:
@@ -60,9 +60,9 @@ _BUSY_TREES = (busy.after_claims, busy.after_shapes)
 CASES = (
     Case(BUSY, _busy_flat, (quiet.explain, busy.after_claims, busy.one_claim, busy.contended)),
     Case(BUSY, _busy_flat, (busy.open_loop,), has_peer=False),
-    Case(BUSY, lambda: _busy(nested(1000)), (busy.after_claims,)),
-    Case(BUSY, lambda: _busy(nested(10_000)), _BUSY_TREES, has_peer=False),
-    Case(BUSY, lambda: _busy(nested(100_000)), _BUSY_TREES, has_peer=False, is_large=True),
+    Case(BUSY, lambda: _make_busy(nested(1000)), (busy.after_claims,)),
+    Case(BUSY, lambda: _make_busy(nested(10_000)), _BUSY_TREES, has_peer=False),
+    Case(BUSY, lambda: _make_busy(nested(100_000)), _BUSY_TREES, has_peer=False, is_large=True),
     Case(QUIET, lambda: flat(1000), _FLAT),
     Case(QUIET, lambda: nested(1000), _ONE_CLIENT),
     Case(QUIET, lambda: sharing(1000), _ONE_CLIENT),
@@ -76,13 +76,13 @@ CASES = (
     Case(QUIET, lambda: _scaling(1_429, 100), (quiet.searches,), has_peer=False, is_large=True),
     Case(BULK, lambda: flat(10_000), (dashboards.bulk,), needs_database=False),
     Case(WATCHERS, lambda: flat(1000), (dashboards.watchers,), False, needs_database=False),
-    Case(PLACING, lambda: flat(10_000), (placing.batch,)),
-    Case(PLACING, lambda: flat(10_000), (placing.meanwhile,), has_peer=False),
-    Case(PLACING, lambda: flat(1000), (placing.single,)),
+    Case(PLACING, lambda: flat(10_000), (placing.place_batches,)),
+    Case(PLACING, lambda: flat(10_000), (placing.search_meanwhile,), has_peer=False),
+    Case(PLACING, lambda: flat(1000), (placing.place_singly,)),
     Case(
         PLACING,
         lambda: _devices(10_000),
-        (placing.ordered, placing.counted),
+        (placing.search_ordered, placing.count_capacity),
         needs_database=False,
     ),
 )

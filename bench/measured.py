@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import beside
-from bench.__main__ import measured
+from bench.__main__ import measure_cases
 from bench.cases import BUSY, PARTS, PLACING
 from bench.rows import OURS, PEER, Row, Threshold, by_case, thresholds
 from bench.services import Extent
@@ -55,7 +55,7 @@ def main() -> int:
     lines, is_good = [], True
     for database in KINDS:
         parts = PARTS if database == KINDS[0] else (BUSY, PLACING)
-        rows = measured(Extent(database), console, parts=parts, has_peer=not options.no_peer)
+        rows = measure_cases(Extent(database), console, parts=parts, has_peer=not options.no_peer)
         for is_met, line in judged(thresholds(database), rows):
             is_good = is_good and is_met
             lines.append(line)

@@ -52,8 +52,8 @@ def figure(value: float, unit: str) -> str:
 
 def speed_up(ours: Row, theirs: Row) -> float:
     """Return how many times faster our row is; infinite if their rate is 0."""
-    above, below = (ours, theirs) if ours.unit == RATE else (theirs, ours)
-    return above.value / below.value if below.value else math.inf
+    numerator, denominator = (ours, theirs) if ours.unit == RATE else (theirs, ours)
+    return numerator.value / denominator.value if denominator.value else math.inf
 
 
 @dataclass(frozen=True, slots=True)

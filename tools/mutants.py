@@ -126,15 +126,17 @@ def _configuration(room: str, seconds: int) -> str:
     )
     return (
         f'[cosmic-ray]\nmodule-path = "src/treeclaim/{room}"\ntimeout = {seconds}.0\n'
-        f'excluded-modules = {_excluded(room)}\ntest-command = "{command}"\n'
+        f'excluded-modules = {_list_excluded(room)}\ntest-command = "{command}"\n'
         '[cosmic-ray.distributor]\nname = "local"\n'
     )
 
 
-def _excluded(room: str) -> str:
+def _list_excluded(room: str) -> str:
     """Return the rooms within a room that have their own tests, as TOML."""
-    below = [f"src/treeclaim/{inner}/**/*.py" for inner in ROOMS if inner.startswith(f"{room}/")]
-    return json.dumps(below)
+    inner_patterns = [
+        f"src/treeclaim/{inner}/**/*.py" for inner in ROOMS if inner.startswith(f"{room}/")
+    ]
+    return json.dumps(inner_patterns)
 
 
 def _cosmic_ray(*arguments: str | Path) -> None:
@@ -148,9 +150,9 @@ def _draw(database: Path, sample: int | None, dice: random.Random) -> None:
         items = sorted(
             filter(_changes_a_value, work.work_items), key=lambda item: str(item.mutations)
         )
-        drawn = items if sample is None else dice.sample(items, min(sample, len(items)))
+        drawn_items = items if sample is None else dice.sample(items, min(sample, len(items)))
         work.clear()
-        for item in drawn:
+        for item in drawn_items:
             work.add_work_item(item)
 
 

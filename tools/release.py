@@ -31,7 +31,7 @@ EXTRAS = ("service", "cloud", "openstack", "placement-names", "tracing")
 """Extras of `treeclaim[…]`, without those for work on the code."""
 
 
-_NAMES_PACKAGE = "treeclaim-placement-names"
+_OWN_PACKAGE = "treeclaim-placement-names"
 """Requirements of an extra that are made from this tree."""
 
 
@@ -82,11 +82,11 @@ def build_wheels(source: Path, folder: Path) -> None:
 
 def _service_requirements(source: Path, folder: Path) -> str:
     """Return the wheels that the service needs without other extras, each with its hash."""
-    needed = _needed(source, ("service",)) | {"treeclaim"}
+    needed_names = _find_requirements(source, ("service",)) | {"treeclaim"}
     lines = []
     for wheel in sorted(folder.glob("*.whl")):
         name, version, *_ = parse_wheel_filename(wheel.name)
-        if name in needed:
+        if name in needed_names:
             digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
             lines.append(f"{name}=={version} --hash=sha256:{digest}\n")
     return "".join(lines)
@@ -107,30 +107,36 @@ def locked(source: Path) -> str:
     entries = {
         entry.partition("==")[0]: entry for entry in re.split(r"^(?=\S)", text, flags=re.MULTILINE)
     }
-    needed = _needed(source)
-    if needed - entries.keys():
-        raise NotReadyError(f"Not locked: {', '.join(sorted(needed - entries.keys()))}; make lock")
-    return "".join(entries[name] for name in sorted(needed))
+    needed_names = _find_requirements(source)
+    if needed_names - entries.keys():
+        raise NotReadyError(
+            f"Not locked: {', '.join(sorted(needed_names - entries.keys()))}; make lock"
+        )
+    return "".join(entries[name] for name in sorted(needed_names))
 
 
-def _needed(source: Path, extras: Sequence[str] = EXTRAS) -> set[str]:
+def _find_requirements(source: Path, extras: Sequence[str] = EXTRAS) -> set[str]:
     """Return the names of all packages that are needed, as those that are installed here say it."""
     project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
     texts = [*project["dependencies"]]
     texts += [text for extra in extras for text in project["optional-dependencies"][extra]]
-    waiting = [(Requirement(text), {""}) for text in texts]
+    pending_requirements = [(Requirement(text), {""}) for text in texts]
     requirements: dict[str, set[str]] = {}
-    while waiting:
-        requirement, active = waiting.pop()
+    while pending_requirements:
+        requirement, active_extras = pending_requirements.pop()
         marker = requirement.marker
-        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in active):
+        if marker is not None and not any(
+            marker.evaluate({"extra": extra}) for extra in active_extras
+        ):
             continue
         name = canonicalize_name(requirement.name)
-        new = {"", *requirement.extras} - requirements.setdefault(name, set())
-        requirements[name] |= new
-        if new and name != _NAMES_PACKAGE:
-            waiting += [(Requirement(text), new) for text in metadata.requires(name) or ()]
-    return requirements.keys() - {_NAMES_PACKAGE}
+        new_extras = {"", *requirement.extras} - requirements.setdefault(name, set())
+        requirements[name] |= new_extras
+        if new_extras and name != _OWN_PACKAGE:
+            pending_requirements += [
+                (Requirement(text), new_extras) for text in metadata.requires(name) or ()
+            ]
+    return requirements.keys() - {_OWN_PACKAGE}
 
 
 def _wheels(source: Path, folder: Path, *requirements: str) -> None:

@@ -84,13 +84,13 @@ class Picture:
 
     Attributes:
         route: Address of the page; `{tree}` is the uuid of a host.
-        shown: CSS selector of an element to wait for.
+        awaited_selector: CSS selector of an element to wait for.
         height: Height of the picture in pixels.
         press: A button to press first; empty for none.
     """
 
     route: str
-    shown: str
+    awaited_selector: str
     height: int
     press: str = ""
 
@@ -138,7 +138,7 @@ def _take(browser: Browser, url: str, tree: str, picture: Picture, file: Path) -
     page.goto(f"{url}/ui/{picture.route.format(tree=tree)}")
     if picture.press:
         page.get_by_role("button", name=picture.press).click()
-    page.locator(picture.shown).first.wait_for()
+    page.locator(picture.awaited_selector).first.wait_for()
     page.wait_for_timeout(_SETTLE_MILLISECONDS)
     page.screenshot(path=file)
     context.close()
@@ -161,9 +161,9 @@ def _fill(url: str) -> str:
             project, query = chance.choice(_CLAIMS)
             candidates = client.candidates(query)["allocation_requests"]
             # Earlier hosts are filled more, so that the map shows differences.
-            chosen = candidates[int(len(candidates) * chance.random() ** 2)]
+            candidate = candidates[int(len(candidates) * chance.random() ** 2)]
             consumer = str(uuid.UUID(int=chance.getrandbits(128), version=4))
-            client.claim(consumer, chosen, project_id=project, user_id=f"{project}-user")
+            client.claim(consumer, candidate, project_id=project, user_id=f"{project}-user")
             requests[consumer] = [query]
         client.call("POST", "/treeclaim/requests", {"requests": requests})
         [host] = client.providers(name="r1-host-3")

@@ -26,7 +26,7 @@ class Connection:
         self._head = "\r\n".join(lines).encode() + b"\r\n\r\n"
         self._timeout = timeout
         self._socket: socket.socket | None = None
-        self._used = time.monotonic()
+        self._last_use = time.monotonic()
 
     def get(self, path: str) -> tuple[int, bytes]:
         """Return the status and the whole body of an answer; reconnect if the connection was closed."""
@@ -47,7 +47,7 @@ class Connection:
 
     def send(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         """Send a request that writes, once; return the status and the whole body of the answer."""
-        if time.monotonic() - self._used > _IDLE_SECONDS:
+        if time.monotonic() - self._last_use > _IDLE_SECONDS:
             self.close()
         head = (
             f"{method} {self._prefix}{path} HTTP/1.1\r\n"
@@ -72,7 +72,7 @@ class Connection:
             if not data:
                 raise _ClosedError
             answer.parser.feed_data(data)
-        self._used = time.monotonic()
+        self._last_use = time.monotonic()
         if not answer.is_kept_alive:
             self.close()
         return answer.parser.get_status_code(), b"".join(answer.pieces)

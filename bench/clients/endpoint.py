@@ -13,8 +13,8 @@ import orjson
 
 from bench.clients.connection import Connection
 
-PLAIN = "placement 1.39"
-EXTENDED = "placement 1.39, treeclaim latest"
+PLAIN_VERSION = "placement 1.39"
+EXTENDED_VERSION = "placement 1.39, treeclaim latest"
 """Versions of requests without the extension and with it."""
 
 _TIMEOUT = 600.0
@@ -38,7 +38,7 @@ class Endpoint:
     """A Placement API endpoint; each thread has a connection of its own that stays open."""
 
     def __init__(
-        self, name: str, url: str, *, has_extension: bool = True, version: str = PLAIN
+        self, name: str, url: str, *, has_extension: bool = True, version: str = PLAIN_VERSION
     ) -> None:
         self.name = name
         self.url = url
@@ -52,7 +52,7 @@ class Endpoint:
 
     def extended(self) -> "Endpoint":
         """Return the same endpoint with the extension in its headers; it has separate connections."""
-        return Endpoint(self.name, self.url, version=EXTENDED)
+        return Endpoint(self.name, self.url, version=EXTENDED_VERSION)
 
     def get(self, path: str) -> Answer:
         """Read a path; time the request.

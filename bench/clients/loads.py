@@ -87,26 +87,28 @@ def at_fixed_rates(
                 number = next(numbers, None)
             if number is None:
                 return latencies
-            due = begin + number / rate
-            time.sleep(max(due - time.perf_counter(), 0))
+            due_time = begin + number / rate
+            time.sleep(max(due_time - time.perf_counter(), 0))
             step(number)
-            latencies.append(time.perf_counter() - due)
+            latencies.append(time.perf_counter() - due_time)
 
     begin = time.perf_counter() + _HEAD_START
-    before = sys.getswitchinterval()
+    former_interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         with ThreadPoolExecutor(clients * len(streams)) as pool:
-            running = []
+            running_futures = []
             for step, rate in streams:
-                shared = iter(range(int(seconds * rate))), threading.Lock()
-                running.append([pool.submit(work, step, rate, *shared) for _ in range(clients)])
+                shared_arguments = iter(range(int(seconds * rate))), threading.Lock()
+                running_futures.append(
+                    [pool.submit(work, step, rate, *shared_arguments) for _ in range(clients)]
+                )
             return [
                 [duration for future in futures for duration in future.result()]
-                for futures in running
+                for futures in running_futures
             ]
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(former_interval)
 
 
 @contextmanager
@@ -204,11 +206,11 @@ def draw_candidate(answer: bytes, dice: random.Random) -> dict[str, Any]:
     Raises:
         ValueError: if the answer has no candidate.
     """
-    last = answer.rfind(_KEY)
-    if last < 0:
+    last_offset = answer.rfind(_KEY)
+    if last_offset < 0:
         raise ValueError("no candidate is left")
     # Candidates are about equally long, so a random offset draws each about equally often.
-    begin = answer.index(_KEY, dice.randint(0, last)) + len(_KEY)
+    begin = answer.index(_KEY, dice.randint(0, last_offset)) + len(_KEY)
     end = answer.find(_KEY, begin)
     text = answer[begin : end if end >= 0 else None].decode().lstrip().removeprefix(":").lstrip()
     allocations: dict[str, Any] = json.JSONDecoder().raw_decode(text)[0]

@@ -38,13 +38,13 @@ Write = Callable[[], None]
 def after_claims(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Time a search right after another client's claim, beside a search without writes."""
     case = f"{world.name}, after a claim, new flavor"
-    return _after(case, world, endpoints, _claimer, extent)
+    return _search_after(case, world, endpoints, _claimer, extent)
 
 
 def after_shapes(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Time a search right after another client has changed the shape of a tree."""
     case = f"{world.name}, after a change of a tree, new flavor"
-    return _after(case, world, endpoints, _grower, extent)
+    return _search_after(case, world, endpoints, _grower, extent)
 
 
 def _claimer(world: World, endpoint: Endpoint) -> Write:
@@ -65,20 +65,24 @@ def _grower(world: World, endpoint: Endpoint) -> Write:
     roots = itertools.cycle(
         provider.uuid for provider in world.providers if provider.parent is None
     )
-    added: list[str] = []
+    added_uuids: list[str] = []
 
     def change() -> None:
-        if added:
-            endpoint.send("DELETE", f"/resource_providers/{added.pop()}")
+        if added_uuids:
+            endpoint.send("DELETE", f"/resource_providers/{added_uuids.pop()}")
             return
-        added.append(str(uuid.uuid4()))
-        body = {"name": added[0], "uuid": added[0], "parent_provider_uuid": next(roots)}
+        added_uuids.append(str(uuid.uuid4()))
+        body = {
+            "name": added_uuids[0],
+            "uuid": added_uuids[0],
+            "parent_provider_uuid": next(roots),
+        }
         endpoint.send("POST", "/resource_providers", body)
 
     return change
 
 
-def _after(
+def _search_after(
     case: str,
     world: World,
     endpoints: Sequence[Endpoint],
@@ -97,23 +101,23 @@ def _after(
         )
         for side in endpoints
     }
-    quiet: dict[str, list[float]] = {side.name: [] for side in endpoints}
-    busy: dict[str, list[float]] = {side.name: [] for side in endpoints}
+    quiet_durations: dict[str, list[float]] = {side.name: [] for side in endpoints}
+    busy_durations: dict[str, list[float]] = {side.name: [] for side in endpoints}
 
-    def ask(endpoint: Endpoint, durations: list[float], before: Write | None) -> None:
+    def ask(endpoint: Endpoint, durations: list[float], write: Write | None) -> None:
         for _ in range(_IN_A_ROW):
             if sum(durations) > extent.seconds and len(durations) >= _LEAST_ANSWERS:
                 return
-            if before is not None:
-                before()
+            if write is not None:
+                write()
             durations.append(endpoint.ask(world.question(next(_NEW_FLAVORS)), LIMIT).seconds)
 
     for _ in range(extent.rounds):
         for side in endpoints:
-            ask(side, quiet[side.name], None)
-            ask(side, busy[side.name], writes[side.name])
-    for name, seconds in busy.items():
-        yield Row(case, name, 1000 * median(seconds), base=1000 * median(quiet[name]))
+            ask(side, quiet_durations[side.name], None)
+            ask(side, busy_durations[side.name], writes[side.name])
+    for name, seconds in busy_durations.items():
+        yield Row(case, name, 1000 * median(seconds), base=1000 * median(quiet_durations[name]))
 
 
 def one_claim(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:

@@ -66,17 +66,17 @@ def watchers(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator
         def search(endpoint: Endpoint = endpoint, numbers: Iterator[int] = numbers) -> None:
             endpoint.ask(world.question(next(numbers)), 10)
 
-        alone, beside = [], []
+        alone_ms, beside_ms = [], []
         with _in_background(_write, endpoint.extended(), world.providers[0].uuid):
             for _round in range(_ROUNDS):
-                alone.append(median_ms(search, _SEARCHES))
-                ready = multiprocessing.Event()
-                with _in_background(_watch, endpoint.extended(), ready):
-                    if not ready.wait(_TIMEOUT):
+                alone_ms.append(median_ms(search, _SEARCHES))
+                ready_event = multiprocessing.Event()
+                with _in_background(_watch, endpoint.extended(), ready_event):
+                    if not ready_event.wait(_TIMEOUT):
                         raise SystemExit("not all watchers received an event")
-                    beside.append(median_ms(search, _SEARCHES))
+                    beside_ms.append(median_ms(search, _SEARCHES))
         case = f"{world.name}, limit=10, beside {_WATCHERS} watchers"
-        yield Row(case, endpoint.name, median(beside), base=median(alone))
+        yield Row(case, endpoint.name, median(beside_ms), base=median(alone_ms))
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _in_background(
         process.join()
 
 
-def _watch(url: str, headers: dict[str, str], ready: Event) -> None:
+def _watch(url: str, headers: dict[str, str], ready_event: Event) -> None:
     parts = urlsplit(url)
     lines = [f"{name}: {value}" for name, value in headers.items() if name != "Accept"]
     head = [
@@ -104,19 +104,19 @@ def _watch(url: str, headers: dict[str, str], ready: Event) -> None:
     ]
     request = "\r\n".join([*head, *lines, "", ""]).encode()
 
-    async def watch(heard: asyncio.Barrier) -> None:
+    async def watch(barrier: asyncio.Barrier) -> None:
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         writer.write(request)
         await reader.readexactly(1)
-        await heard.wait()
-        ready.set()
+        await barrier.wait()
+        ready_event.set()
         while await reader.read(1 << 16):
             pass
         raise SystemExit("a stream has ended")
 
     async def watch_all() -> None:
-        heard = asyncio.Barrier(_WATCHERS)
-        await asyncio.gather(*(watch(heard) for _ in range(_WATCHERS)))
+        barrier = asyncio.Barrier(_WATCHERS)
+        await asyncio.gather(*(watch(barrier) for _ in range(_WATCHERS)))
 
     asyncio.run(watch_all())
 
@@ -126,7 +126,7 @@ def _write(url: str, _: dict[str, str], provider: str) -> None:
     path = f"/resource_providers/{provider}/traits"
     endpoint = Endpoint("the writer", url)
     while True:
-        shown = orjson.loads(endpoint.get(path).body)
-        traits = [] if shown["traits"] else ["HW_CPU_X86_AVX2"]
-        endpoint.send("PUT", path, shown | {"traits": traits})
+        document = orjson.loads(endpoint.get(path).body)
+        traits = [] if document["traits"] else ["HW_CPU_X86_AVX2"]
+        endpoint.send("PUT", path, document | {"traits": traits})
         time.sleep(1 / _WRITES_A_SECOND)

@@ -22,22 +22,22 @@ from tests.clouds import World
 _CONSUMERS = 1_000
 _CLIENTS = 16
 _FLAVORS = 50
-_CANDIDATE_LIMIT = 1_000
+_MOST_CANDIDATES = 1_000
 """Nova's limit of candidates."""
 
 _SAMPLE = 8
 """Consumers that are placed in the way of Nova."""
 
-_APART = {"domains": "tree", "max_per_domain": 1}
+_ONE_A_TREE = {"domains": "tree", "max_per_domain": 1}
 _FLAVOR = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
 
 
 def nova_places(endpoint: Endpoint, query: str, used_hosts: set[str]) -> bool:
     """Place one consumer as Nova does: search, weigh, claim; return whether it was placed."""
-    document = orjson.loads(endpoint.ask(query, _CANDIDATE_LIMIT).body)
+    document = orjson.loads(endpoint.ask(query, _MOST_CANDIDATES).body)
     summaries = document["provider_summaries"]
 
-    def free(candidate: Mapping[str, Any]) -> float:
+    def compute_free_share(candidate: Mapping[str, Any]) -> float:
         (host,) = candidate["allocations"]
         parts = summaries[host]["resources"].values()
         return sum(1 - float(part["used"]) / float(part["capacity"]) for part in parts)
@@ -47,32 +47,32 @@ def nova_places(endpoint: Endpoint, query: str, used_hosts: set[str]) -> bool:
         for candidate in document["allocation_requests"]
         if not used_hosts & set(candidate["allocations"])
     )
-    best = max(other_requests, key=free)
-    used_hosts.update(best["allocations"])
-    return endpoint.take({"allocations": best["allocations"]})
+    best_candidate = max(other_requests, key=compute_free_share)
+    used_hosts.update(best_candidate["allocations"])
+    return endpoint.take({"allocations": best_candidate["allocations"]})
 
 
 def _place_batch(endpoint: Endpoint) -> bool:
-    return endpoint.place(f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART])
+    return endpoint.place(f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_ONE_A_TREE])
 
 
-def batch(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+def place_batches(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Place a batch: one call, beside a search and a claim for each consumer."""
     for endpoint in endpoints:
         if endpoint.has_extension:
             extended = endpoint.extended()
             milliseconds = median_ms(lambda: _require(_place_batch(extended)), extent.rounds)  # noqa: B023
         else:
-            used: set[str] = set()
+            used_hosts: set[str] = set()
 
-            def step(endpoint: Endpoint = endpoint, used: set[str] = used) -> None:
-                _require(nova_places(endpoint, _FLAVOR, used))
+            def step(endpoint: Endpoint = endpoint, used_hosts: set[str] = used_hosts) -> None:
+                _require(nova_places(endpoint, _FLAVOR, used_hosts))
 
             milliseconds = _CONSUMERS * median_ms(step, _SAMPLE)
         yield Row(f"{world.name}: 1,000 placed, spread, 1 a tree", endpoint.name, milliseconds)
 
 
-def meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+def search_meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Search while the same worker places batches one after the other."""
     case = f"{world.name}: p99 of searches while 1,000 after 1,000 are placed"
     for endpoint in endpoints:
@@ -85,12 +85,12 @@ def meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> It
             (latencies,) = loads.at_fixed_rates([(step, 100.0)], extent.rounds, 4)
             return 1000 * percentile(latencies, 0.99)
 
-        quiet = p99()
+        quiet_p99 = p99()
         with loads.in_background(lambda _: _place_batch(extended)):  # noqa: B023
-            yield Row(case, endpoint.name, p99(), base=quiet)
+            yield Row(case, endpoint.name, p99(), base=quiet_p99)
 
 
-def single(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+def place_singly(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Place one consumer a call by many clients, beside bare claims on the same service."""
     for endpoint in endpoints:
         if endpoint.has_extension:
@@ -112,7 +112,7 @@ def single(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Itera
         yield Row(case, endpoint.name, rate, RATE, *base)
 
 
-def ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+def search_ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Search the ten best candidates, beside any ten; the peer returns all candidates that Nova would weigh."""
     numbers = itertools.count(1)
     order = "order_by=pack,near:_GPU:_NIC"
@@ -131,11 +131,11 @@ def ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iter
                 for parameters in ("", f"&{order}")
             )
         else:
-            milliseconds = median_ms(partial(search, endpoint, "", _CANDIDATE_LIMIT), 1)
+            milliseconds = median_ms(partial(search, endpoint, "", _MOST_CANDIDATES), 1)
         yield Row(f"{world.name}: {order}, limit=10", endpoint.name, milliseconds, base=base)
 
 
-def counted(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+def count_capacity(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Count how many consumers of 50 flavors fit after each claim; the peer needs a search for each flavor."""
     flavors = [
         f"resources_NODE=VCPU:{1 + number % 10},MEMORY_MB:{1024 * (1 + number // 5)}"
@@ -158,6 +158,6 @@ def counted(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iter
         yield Row(f"{world.name}: capacity of 50 flavors after a claim", endpoint.name, duration)
 
 
-def _require(done: object) -> None:
-    if not done:
+def _require(is_placed: object) -> None:
+    if not is_placed:
         raise SystemExit("a consumer was not placed")

@@ -37,17 +37,17 @@ def searches(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Ite
         bodies = {endpoint.name: endpoint.ask(world.query, limit).body for endpoint in endpoints}
         _require_same(case, limit, list(bodies.values()))
         usual_query = lambda _: world.query  # noqa: E731
-        yield from _time_searches(
+        yield from _time_queries(
             case, endpoints, extent, bodies, question=usual_query, limit=limit
         )
         if world.has_questions:
-            new = f"{case}, new questions"
-            yield from _time_searches(
-                new, endpoints, extent, bodies, question=world.question, limit=limit
+            new_case = f"{case}, new questions"
+            yield from _time_queries(
+                new_case, endpoints, extent, bodies, question=world.question, limit=limit
             )
 
 
-def _time_searches(
+def _time_queries(
     case: str,
     endpoints: Sequence[Endpoint],
     extent: Extent,
@@ -107,7 +107,7 @@ def explain(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[
 
 def work(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Measure the rates of clients that claim, search and claim, refresh, and read."""
-    first = world.providers[0].uuid
+    first_uuid = world.providers[0].uuid
     steps: dict[str, tuple[int, Callable[[Endpoint], loads.Step]]] = {}
     if world.claim:
         steps = {
@@ -115,7 +115,7 @@ def work(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterato
             "claims, 16 clients": (16, lambda endpoint: loads.claims(endpoint, world)),
             "claims on one provider, 16 clients": (
                 16,
-                lambda endpoint: lambda _: endpoint.claim(first, world.claim),
+                lambda endpoint: lambda _: endpoint.claim(first_uuid, world.claim),
             ),
             "search and claim, 16 clients": (16, lambda endpoint: loads.pairs(endpoint, world)),
         }

@@ -27,7 +27,7 @@ from bench.replay.files import (
     read_mix,
     read_nodes,
     read_pods,
-    requested,
+    sum_requested_amounts,
 )
 from bench.rows import OURS
 from tests import peer
@@ -54,7 +54,7 @@ class Plan:
         topology: The cloud, where nothing is allocated.
         events: Arrivals and departures.
         mix: The name and the body of a mix, for orders and for stranded amounts.
-        counted: The class whose requested amounts are summed.
+        counted_class: The class whose requested amounts are summed.
         seeds: Shuffles of the arrivals, a run for each; 0 for the events in their order.
         until: Arrivals are drawn until they request this share of the capacity of the counted class.
     """
@@ -62,11 +62,11 @@ class Plan:
     topology: Topology
     events: Sequence[Event]
     mix: tuple[str, Mix] | None
-    counted: str
+    counted_class: str
     seeds: int
     until: float | None
 
-    def drawn(self, seed: int, capacity: int) -> Iterator[Event]:
+    def draw_events(self, seed: int, capacity: int) -> Iterator[Event]:
         """Yield the events of a run; with seeds, shuffled arrivals once each, then random arrivals."""
         if not self.seeds:
             yield from self.events
@@ -78,9 +78,9 @@ class Plan:
         if self.until is None:
             yield from shuffled
             return
-        amounts = requested(arrivals, self.counted)
+        amounts = sum_requested_amounts(arrivals, self.counted_class)
         if not any(amounts.values()):
-            raise ReplayError(f"no arrival requests {self.counted}")
+            raise ReplayError(f"no arrival requests {self.counted_class}")
         remaining = self.until * capacity
         while True:
             event = shuffled.pop() if shuffled else draw.choice(arrivals)
@@ -98,8 +98,8 @@ class Run:
         self._endpoint = endpoint
         self._plan = plan
         self._order = order
-        self._placed: dict[str, str] = {}
-        self._unplaced = 0
+        self._consumers_by_event: dict[str, str] = {}
+        self._unplaced_count = 0
         self._arrivals = 0
 
     def run(self, seed: int) -> dict[str, Any]:
@@ -116,17 +116,19 @@ class Run:
                 client.call("PUT", f"/treeclaim/mixes/{quote(name)}", body)
             except ClientError as error:
                 raise ReplayError(f"mix {name}: {error}") from error
-        capacity = client.get("/treeclaim/totals")["totals"].get(plan.counted, {}).get("capacity")
+        capacity = (
+            client.get("/treeclaim/totals")["totals"].get(plan.counted_class, {}).get("capacity")
+        )
         if not capacity:
-            raise ReplayError(f"the cloud has nothing of {plan.counted}")
+            raise ReplayError(f"the cloud has nothing of {plan.counted_class}")
         begin = time.monotonic()
-        self._follow(plan.drawn(seed, capacity))
+        self._follow(plan.draw_events(seed, capacity))
         seconds = time.monotonic() - begin
         parameters = {} if plan.mix is None else {"mix": plan.mix[0]}
         totals = client.get("/treeclaim/totals", **parameters)["totals"]
         parts = client.rows("/treeclaim/totals", "parts", by="tree")
         return {
-            "unplaced": self._unplaced,
+            "unplaced": self._unplaced_count,
             "empty_trees": sum(
                 not any(sums["used"] for sums in part["totals"].values()) for part in parts
             ),
@@ -139,23 +141,23 @@ class Run:
         for event in events:
             if event.query is not None:
                 self._place(event, event.query)
-            elif (consumer := self._placed.pop(event.name, None)) is not None:
+            elif (consumer := self._consumers_by_event.pop(event.name, None)) is not None:
                 self._endpoint.send("DELETE", f"/allocations/{consumer}")
 
     def _place(self, event: Event, query: str) -> None:
         self._arrivals += 1
         if self._order is not None:
-            kept = [part for part in query.split("&") if not part.startswith("order_by=")]
+            parameters = [part for part in query.split("&") if not part.startswith("order_by=")]
             order = [] if self._order == "none" else [f"order_by={quote(self._order, safe=':,*')}"]
-            query = "&".join([*kept, *order])
+            query = "&".join([*parameters, *order])
         consumer = str(uuid.uuid4())
         request = {"alternatives": [query], "consumers": [consumer], **_OWNER}
         path, body = "/treeclaim/placements", {"requests": [request]}
         status, answer = self._endpoint.attempt("POST", path, body)
         if status == HTTPStatus.CREATED:
-            self._placed[event.name] = consumer
+            self._consumers_by_event[event.name] = consumer
         elif status == HTTPStatus.CONFLICT:
-            self._unplaced += 1
+            self._unplaced_count += 1
         else:
             raise ReplayError(f"{event.place}: {json.loads(answer)['errors'][0]['detail']}")
 
@@ -190,14 +192,14 @@ def replay(plan: Plan, orders: Sequence[str | None]) -> list[dict[str, Any]]:
                 closing(Endpoint(OURS, url).extended()) as endpoint,
             ):
                 outcomes.append(Run(client, endpoint, plan, order).run(seed))
-        first = outcomes[0]
+        first_outcome = outcomes[0]
         document: dict[str, Any] = {
             name: _spread([outcome[name] for outcome in outcomes]) for name in NUMBERS
         }
         for kind in ("allocated", "stranded"):
             document[kind] = {
                 name: _spread([outcome[kind][name] for outcome in outcomes])
-                for name in first[kind]
+                for name in first_outcome[kind]
             }
         name = order or "as the queries say"
         documents.append({"order": name, "seeds": len(outcomes), **document})
@@ -250,14 +252,14 @@ def _plan(options: argparse.Namespace) -> Plan:
     return Plan(topology, events, mix, options.of or GPU, seeds, options.until)
 
 
-def table(orders: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
+def table(orders: Sequence[Mapping[str, Any]], counted_class: str) -> list[str]:
     """Return the lines of a table in Markdown: a row for each order."""
     lines = [
-        f"| order | allocated of {counted}, % | stranded, % | unplaced | empty trees | placed a second |",
+        f"| order | allocated of {counted_class}, % | stranded, % | unplaced | empty trees | placed a second |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for order in orders:
-        cells = [_words(order[kind].get(counted), 100) for kind in ("allocated", "stranded")]
+        cells = [_words(order[kind].get(counted_class), 100) for kind in ("allocated", "stranded")]
         cells += [_words(order[name]) for name in NUMBERS]
         lines.append(f"| {order['order']} | {' | '.join(cells)} |")
     return lines

@@ -21,7 +21,7 @@ GPU = "CUSTOM_GPU_MILLI"
 MIX_NAME = "pods"
 
 _SIZES = (("CUSTOM_CPU_MILLI", "cpu_milli"), ("MEMORY_MB", "memory_mib"))
-_WHOLE = 1_000
+_MILLI_PER_GPU = 1_000
 _EVENT = '{"at": 1, "place": "ID", "query": "…"} or {"at": 2, "release": "ID"}'
 
 _Parsed = TypeVar("_Parsed")
@@ -116,7 +116,11 @@ def _node(row: Mapping[str, str]) -> dict[str, Any]:
     gpus, amounts = _number(row["gpu"]), {name: _number(row[column]) for name, column in _SIZES}
     traits = [_trait(row["model"])] if gpus else []
     children = [
-        {"name": f"{row['sn']}-gpu-{number}", "traits": traits, "inventories": {GPU: _WHOLE}}
+        {
+            "name": f"{row['sn']}-gpu-{number}",
+            "traits": traits,
+            "inventories": {GPU: _MILLI_PER_GPU},
+        }
         for number in range(gpus)
     ]
     stock = {name: amount for name, amount in amounts.items() if amount}
@@ -148,7 +152,7 @@ def _pod(row: Mapping[str, str]) -> str:
     parts = [f"resources={listed}"] if listed else []
     models = sorted(_trait(model) for model in row["gpu_spec"].split("|") if model)
     for number in range(1, gpus + 1):
-        parts.append(f"resources_G{number}={GPU}:{share if gpus == 1 else _WHOLE}")
+        parts.append(f"resources_G{number}={GPU}:{share if gpus == 1 else _MILLI_PER_GPU}")
         if models:
             parts.append(f"required_G{number}=in:{','.join(models)}")
     if gpus > 1:
@@ -177,7 +181,7 @@ def _rows(
             raise ReplayError(f"{place}: this row cannot be read: {error}") from error
 
 
-def requested(events: Sequence[Event], name: str) -> dict[str, int]:
+def sum_requested_amounts(events: Sequence[Event], name: str) -> dict[str, int]:
     """Return the amount of a class that each query requests."""
     amount = re.compile(rf"(?<![A-Z0-9_]){re.escape(name)}:(\d+)")
     return {

@@ -96,14 +96,14 @@ def test_providers_and_consumers_arrive_and_another_copy_writes_nothing(cloud, t
     stages = {}
     outcome = copy(cloud, target, lambda stage, done, total: stages.update({stage: (done, total)}))
     assert (outcome.providers, outcome.consumers) == (PROVIDERS, CONSUMERS)
-    assert (outcome.refused, outcome.differences) == ([], [])
+    assert (outcome.refusal_texts, outcome.differences) == ([], [])
     assert all(done == total for done, total in stages.values())
     assert read_documents(cloud) == read_documents(target)
     sent = target._adapter.sent
     del sent[:]
     again = copy(cloud, target, ignore_progress)
     assert (again.providers, again.consumers) == (0, 0)
-    assert again.unchanged == PROVIDERS + CONSUMERS
+    assert again.unchanged_count == PROVIDERS + CONSUMERS
     assert {method for method, _ in sent} == {"GET"}
 
 
@@ -146,7 +146,7 @@ def test_consumer_is_copied_after_another_frees_room(source, target):
     hold(source, second, host, {"VCPU": 1})
     hold(source, first, host, {"VCPU": 3})
     outcome = copy(source, target, ignore_progress)
-    assert (outcome.refused, outcome.differences) == ([], [])
+    assert (outcome.refusal_texts, outcome.differences) == ([], [])
 
 
 HOST, PART, OTHER, RACK = (make_uuid(name) for name in ("host", "part", "other", "rack"))
@@ -200,7 +200,7 @@ def test_all_extension_data_is_copied(source, target):
     for word in ("hold", "condition FAILING", "mix usual", "name differs", "consumer"):
         assert any(word in line for line in lines), word
     outcome = copy(source, target, ignore_progress)
-    assert (outcome.refused, outcome.differences) == ([], [])
+    assert (outcome.refusal_texts, outcome.differences) == ([], [])
     assert read_documents(source) == read_documents(target)
     ours, theirs = (list(client.provider_states(["conditions"])) for client in (source, target))
     assert [row["conditions"] for row in ours] == [row["conditions"] for row in theirs]
@@ -263,7 +263,7 @@ def test_provider_name_taken_in_target_does_not_stop_the_copy(cloud, target):
     outcome = copy(cloud, target, ignore_progress)
     assert (outcome.providers, outcome.consumers) == (PROVIDERS - 7, CONSUMERS - 1)
     # The tree, and the consumer of a provider in it.
-    assert len(outcome.refused) == len(outcome.differences) == 7 + 1
+    assert len(outcome.refusal_texts) == len(outcome.differences) == 7 + 1
 
 
 def test_an_unknown_standard_name_stops_before_anything_is_written(source, target):
@@ -310,7 +310,7 @@ def test_a_source_without_the_extension_is_copied(cloud, target):
     without = Client(adapter=WithoutExtension(cloud._adapter))
     outcome = copy(without, target, ignore_progress)
     assert (outcome.providers, outcome.consumers) == (PROVIDERS, CONSUMERS)
-    assert (outcome.refused, outcome.differences) == ([], [])
+    assert (outcome.refusal_texts, outcome.differences) == ([], [])
     assert compare(cloud, target, ignore_progress) == []
 
 
@@ -329,7 +329,7 @@ def test_openstack_placement_is_copied_and_compared(peer, tmp_path, capsys):
         source.call("PUT", f"/allocations/{make_uuid('old')}", json=old, minor=1)
         outcome = copy(source, target, ignore_progress)
         assert (outcome.providers, outcome.consumers) == (PROVIDERS, CONSUMERS + 1)
-        assert (outcome.refused, outcome.differences) == ([], [])
+        assert (outcome.refusal_texts, outcome.differences) == ([], [])
         arguments = ["copy", "--from", first, "--to", second, "--compare"]
         assert main(arguments) == 0
         target.release(make_uuid("old"))

@@ -42,8 +42,8 @@ providers:
     outcome = apply_plan(client, plan)
     assert outcome.list_names(Action.CREATE) == ["a", "a-1", "c"]
     assert promised.list_names(Action.CREATE) == outcome.list_names(Action.CREATE)
-    assert promised.refused == outcome.refused
-    refused = [line.partition(":") for line in outcome.refused]
+    assert promised.refusal_texts == outcome.refusal_texts
+    refused = [line.partition(":") for line in outcome.refusal_texts]
     assert [name for name, _, _ in refused] == ["b (line 4)", "b-1 (line 4)", "b-2 (line 4)"]
     assert "409" in refused[1][2]
     assert "as a whole" in refused[0][2]
@@ -58,7 +58,7 @@ providers:
 """
     planned = topology(text)
     outcome = apply_topology(client, planned)
-    assert (len(outcome.list_names(Action.CREATE)), outcome.refused) == (1101 + 2400, [])
+    assert (len(outcome.list_names(Action.CREATE)), outcome.refusal_texts) == (1101 + 2400, [])
     assert len(apply_topology(client, planned).list_names(Action.KEEP)) == 1101 + 2400
 
 
@@ -69,13 +69,13 @@ def test_all_of_an_inventory_may_be_reserved(client):
     apply_topology(client, topology("providers: [{name: a, inventories: {VCPU: 8}}]"))
     for text in (ALL_RESERVED, ALL_RESERVED.replace("total: 8, ", "")):
         planned = topology(text)
-        assert not apply_topology(client, planned).refused
+        assert not apply_topology(client, planned).refusal_texts
         assert apply_topology(client, planned).list_names(Action.KEEP) == ["a"]
     (a,) = client.providers(name="a")
     held = client.get(f"/resource_providers/{a['uuid']}/inventories")["inventories"]["VCPU"]
     assert (held["total"], held["reserved"]) == (8, 8)
     too_much = "providers: [{name: a, inventories: {VCPU: {reserved: 9}}}]"
-    (refused,) = apply_topology(client, topology(too_much)).refused
+    (refused,) = apply_topology(client, topology(too_much)).refusal_texts
     assert refused.startswith("a (line 1): ")
 
 
@@ -108,20 +108,20 @@ def test_deletions_run_last_with_children_before_parents(client):
     uuids = {row["uuid"]: row["name"] for row in client.providers()}
     planned = topology(SMALLER)
     plan = make_plan(client, planned, prune=True)
-    assert [change.after.name for change in plan.changes if change.wanted is None] == [
+    assert [change.after.name for change in plan.changes if change.wanted_state is None] == [
         "last",
         "below",
         "going",
     ]
     client._adapter.sent.clear()
     outcome = apply_plan(client, plan)
-    assert not outcome.refused
+    assert not outcome.refusal_texts
     assert outcome.list_names(Action.DELETE) == ["last", "below", "going"]
     written = [(method, path) for method, path in client._adapter.sent if method != "GET"]
     removed = [uuids[path.rpartition("/")[2]] for _, path in written[-3:]]
     assert removed == ["last", "below", "going"]
     again = apply_topology(client, planned, prune=True)
-    assert {change.action for change in again.done} == {Action.KEEP}
+    assert {change.action for change in again.applied_changes} == {Action.KEEP}
     assert set(again.list_names(Action.KEEP)) == {"staying", "top", "new", "newer"}
 
 

@@ -49,7 +49,7 @@ def test_other_lines_are_skipped_with_a_reason():
             PLACEMENT.replace("{target}", "/traits").replace("{version}", "-"),
         ]
     )
-    assert result.skipped == {
+    assert result.skip_reasons == {
         "PUT is no read": 1,
         "not of the Placement API": 1,
         "not a request": 1,

@@ -19,7 +19,7 @@ from tests.environments import peer_programs
 from tests.paths import EXAMPLE, ROOT
 from tests.servers import usual_environment
 from tests.ui.worlds import small
-from treeclaim.comparison.known_differences import KNOWN
+from treeclaim.comparison.known_differences import KNOWN_DIFFERENCES
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_log_without_reads_or_unreachable_service_is_a_failure(services, tmp_pat
 
 def test_each_known_difference_has_a_row_with_its_number():
     rows = (ROOT / "docs" / "differences.md").read_text()
-    assert [number for number in KNOWN if f"\n| {number} | " not in rows] == []
+    assert [number for number in KNOWN_DIFFERENCES if f"\n| {number} | " not in rows] == []
 
 
 @pytest.mark.slow

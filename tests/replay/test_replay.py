@@ -114,7 +114,7 @@ def test_pods_of_a_trace_are_placed_by_the_mix_of_all_pods(tmp_path):
 def test_runs_with_the_same_seed_have_the_same_arrivals():
     events = [Event("file:1", str(number), f"resources=VCPU:{number}") for number in range(1, 5)]
     plan = Plan(parse_topology(TOPOLOGY, "file"), events, None, "VCPU", 2, 2.0)
-    first, again, other = (list(plan.drawn(seed, 16)) for seed in (0, 0, 1))
+    first, again, other = (list(plan.draw_events(seed, 16)) for seed in (0, 0, 1))
     assert first == again != other
     assert 28 <= sum(int(event.query.rpartition(":")[2]) for event in first) <= 32
     assert sorted(first[:4], key=events.index) == events

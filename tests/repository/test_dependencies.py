@@ -9,7 +9,7 @@ from importlib.metadata import packages_distributions
 import pytest
 
 from tests.paths import ROOT
-from tools.release import _needed
+from tools.release import _find_requirements
 
 
 def normalised(name):
@@ -37,7 +37,7 @@ for name, entry in list_commands().items():
 
 def run_without_service(code, *, check):
     """Run Python code where no package of the service can be imported."""
-    needed = set(map(normalised, _needed(ROOT, ())))
+    needed = set(map(normalised, _find_requirements(ROOT, ())))
     blocked = {
         module
         for module, distributions in packages_distributions().items()

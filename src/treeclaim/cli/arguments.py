@@ -71,12 +71,12 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
 
-def _parse_whole_number(text: str, *, least: int, most: int = _LARGEST_NUMBER) -> int:
-    is_short = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+def _parse_whole_number(text: str, *, minimum: int, maximum: int = _LARGEST_NUMBER) -> int:
+    is_short = text.isascii() and text.isdigit() and len(text) <= len(str(maximum))
     number = int(text) if is_short else -1
-    if not least <= number <= most:
+    if not minimum <= number <= maximum:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is not a whole number from {least} to {most}"
+            f"{text[:40]!r} is not a whole number from {minimum} to {maximum}"
         )
     return number
 
@@ -88,8 +88,8 @@ def _parse_octal(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an octal number") from None
 
 
-_positive = partial(_parse_whole_number, least=1)
-_natural = partial(_parse_whole_number, least=0)
+_positive = partial(_parse_whole_number, minimum=1)
+_natural = partial(_parse_whole_number, minimum=0)
 
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     "N": _positive,
@@ -97,9 +97,9 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "LEVELS": _natural,
     "PERCENT": _natural,
     "SECONDS": _natural,
-    "HOURS": partial(_parse_whole_number, least=0, most=_MOST_HOURS),
+    "HOURS": partial(_parse_whole_number, minimum=0, maximum=_MOST_HOURS),
     "OCTAL": _parse_octal,
-    "PORT": partial(_parse_whole_number, least=0, most=_LAST_PORT),
+    "PORT": partial(_parse_whole_number, minimum=0, maximum=_LAST_PORT),
     "FILE": Path,
     "PATH": os.path.abspath,
 }
@@ -114,8 +114,8 @@ CONFIG_OPTIONS = """
 def declare_arguments(parser: argparse.ArgumentParser, table: str) -> None:
     """Add the arguments of a table to a parser; the module docstring describes the table."""
     rows = filter(None, map(str.strip, table.splitlines()))
-    for mark, marked in itertools.groupby(rows, lambda row: row[0] if row[0] in "|!" else ""):
-        alternatives = list(marked)
+    for mark, marked_rows in itertools.groupby(rows, lambda row: row[0] if row[0] in "|!" else ""):
+        alternatives = list(marked_rows)
         is_required = mark == "!"
         group: Any = parser
         if mark and len(alternatives) > 1:
@@ -136,12 +136,12 @@ def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
     if value is None:
         return option, {"action": "store_true"}
     choices = value.split("|") if value.islower() else None
-    read = _TYPES.get(value, str)
-    settings: dict[str, Any] = {"type": read, "choices": choices}
+    convert = _TYPES.get(value, str)
+    settings: dict[str, Any] = {"type": convert, "choices": choices}
     if choices is None:
         settings["metavar"] = value
     if default is not None:
-        settings |= {"default": read(default), "help": " (default: %(default)s)"}
+        settings |= {"default": convert(default), "help": " (default: %(default)s)"}
     if option is None:
         settings |= {"nargs": "*", "default": []} if count else {}
         return destination or value.lower(), settings
@@ -203,6 +203,6 @@ class DeclaredCommand:
             if self.failure_status == 1:
                 raise
             failure = CommandError(f"unexpected {type(error).__name__}: {error}")
-        first, *further_lines = failure.lines
-        warn(f"{self.program}: {first}", *further_lines)
+        first_line, *further_lines = failure.lines
+        warn(f"{self.program}: {first_line}", *further_lines)
         return self.failure_status if failure.exit_code == 1 else failure.exit_code

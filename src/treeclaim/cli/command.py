@@ -156,9 +156,9 @@ class CloudShow(_ResultCommand, ShowOne):
     """A command that shows one item: a line for each field."""
 
 
-def _require_columns(chosen: Sequence[str], columns: Sequence[str]) -> None:
+def _require_columns(chosen_names: Sequence[str], columns: Sequence[str]) -> None:
     column_names = {column.lower().replace(" ", "_") for column in columns}
-    for name in chosen:
+    for name in chosen_names:
         if name.lower().strip().replace(" ", "_") not in column_names:
             raise CommandError(f"there is no column {name!r}; there are {', '.join(columns)}")
 
@@ -218,7 +218,7 @@ def make_safe_cell(formatter: str, value: Any) -> Any:
         if value is None or isinstance(value, str):
             return Cell(value or "", lambda text: [text])
         return value
-    plain = value.machine_readable() if isinstance(value, FormattableColumn) else value
-    if formatter == SHELL and not isinstance(plain, int):
-        return _EXECUTED.sub(r"\\\g<0>", one_line(str(plain)))
-    return one_line(plain) if isinstance(plain, str) else value
+    plain_value = value.machine_readable() if isinstance(value, FormattableColumn) else value
+    if formatter == SHELL and not isinstance(plain_value, int):
+        return _EXECUTED.sub(r"\\\g<0>", one_line(str(plain_value)))
+    return one_line(plain_value) if isinstance(plain_value, str) else value

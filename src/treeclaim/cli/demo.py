@@ -179,9 +179,11 @@ def _await_service(endpoint: str, process: "subprocess.Popen[bytes]", log: Path)
             except ClientError as error:
                 has_ended = process.poll() is not None
                 if has_ended or time.monotonic() > deadline:
-                    within = "" if has_ended else f" within {_START_SECONDS} seconds"
+                    limit_text = "" if has_ended else f" within {_START_SECONDS} seconds"
                     lines = log.read_text(errors="replace").splitlines()
-                    raise CommandError(f"the service did not start{within}:", *lines) from error
+                    raise CommandError(
+                        f"the service did not start{limit_text}:", *lines
+                    ) from error
                 time.sleep(_PAUSE)
             else:
                 return

@@ -76,11 +76,11 @@ def _resolve_value(client: Client, name: str, text: str) -> str:
 
 def read_provider_names(client: Client, uuids: Iterable[str]) -> dict[str, str]:
     """Return the names of the existing providers by uuid."""
-    chosen = sorted(set(uuids))
+    sorted_uuids = sorted(set(uuids))
     if client.extension is not None:
-        rows = list(read_rows(client, chosen, ()).values())
+        rows = list(read_rows(client, sorted_uuids, ()).values())
     else:
-        pages = run_parallel(lambda uuid: client.providers(uuid=uuid), chosen)
+        pages = run_parallel(lambda uuid: client.providers(uuid=uuid), sorted_uuids)
         rows = [row for page in pages for row in page]
     return {row["uuid"]: row["name"] for row in rows}
 

@@ -64,12 +64,12 @@ class Nova:
         """Return the uuids of all servers, restorable ones included, and of unfinished migrations."""
         servers = list(self._list("/servers", "servers", _EVERYWHERE, _SERVERS_VERSION))
         # Restorable servers keep their allocations, but are listed only by their status.
-        deleted = _EVERYWHERE | {"status": "SOFT_DELETED"}
-        servers += self._list("/servers", "servers", deleted, _SERVERS_VERSION)
-        unknown = sum("name" not in server for server in servers)
-        if unknown:
+        deleted_filters = _EVERYWHERE | {"status": "SOFT_DELETED"}
+        servers += self._list("/servers", "servers", deleted_filters, _SERVERS_VERSION)
+        unknown_count = sum("name" not in server for server in servers)
+        if unknown_count:
             raise CommandError(
-                f"a cell of Nova does not answer: the names of {unknown} servers are missing, and its "
+                f"a cell of Nova does not answer: the names of {unknown_count} servers are missing, and its "
                 "migrations, too. Try again when it answers"
             )
         migrations = self._list("/os-migrations", "migrations", {}, _SERVERS_VERSION)

@@ -72,14 +72,16 @@ def format_amounts(resources: Mapping[str, int]) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in resources.items())
 
 
-def draw_bar(part: float, whole: float, *, held: float = 0, width: int = _BAR) -> str:
+def draw_bar(part: float, total: float, *, held_part: float = 0, width: int = _BAR) -> str:
     """Return a bar for a part of a whole; even one unit fills a character.
 
     Held amounts are the end of the part, in another shade.
     """
-    filled = 0 if not part else max(1, min(width, round(width * part / max(whole, 1))))
-    shaded = 0 if not held else max(1, min(filled, round(filled * held / part)))
-    return "█" * (filled - shaded) + "▒" * shaded + "░" * (width - filled)
+    filled_width = 0 if not part else max(1, min(width, round(width * part / max(total, 1))))
+    shaded_width = (
+        0 if not held_part else max(1, min(filled_width, round(filled_width * held_part / part)))
+    )
+    return "█" * (filled_width - shaded_width) + "▒" * shaded_width + "░" * (width - filled_width)
 
 
 @contextmanager
@@ -98,10 +100,10 @@ def show_progress() -> Iterator["Progress"]:
     with progress.Progress(*columns, console=Printer(stderr=True), disable=not is_seen) as bars:
         stages: dict[str, Any] = {}
 
-        def report(stage: str, done: int, total: int) -> None:
+        def report(stage: str, done_count: int, total: int) -> None:
             if stage not in stages:
                 stages[stage] = bars.add_task(stage)
-            bars.update(stages[stage], completed=done, total=total)
+            bars.update(stages[stage], completed=done_count, total=total)
 
         yield report
 

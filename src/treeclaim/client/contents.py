@@ -50,16 +50,16 @@ class ConsumerContents:
     @classmethod
     def read(cls, uuid: str, document: Mapping[str, Any]) -> "ConsumerContents":
         """Convert the document of a consumer's allocations."""
-        terms, held = document.get("hold"), amounts_by_provider(document["allocations"])
+        terms, held_amounts = document.get("hold"), amounts_by_provider(document["allocations"])
         return cls(
             uuid=uuid,
-            held=held,
+            held=held_amounts,
             project=document.get("project_id"),
             user=document.get("user_id"),
             kind=document.get("consumer_type"),
             hold=terms and {name: terms[name] for name in _TERMS},
             drawn_from=document.get("drawn_from", {}),
-            places=frozenset(held).union((terms or {}).get("drawn", {})),
+            places=frozenset(held_amounts).union((terms or {}).get("drawn", {})),
         )
 
     @property
@@ -99,8 +99,8 @@ def read_contents(client: Client, progress: Progress, *, title: str) -> Contents
     classes = frozenset(row["name"] for row in client.get("/resource_classes")["resource_classes"])
     contents = Contents(is_extended, traits, classes)
 
-    def report(kind: str, done: int, total: int) -> None:
-        progress(f"{title}: {kind}", done, total)
+    def report(kind: str, done_count: int, total: int) -> None:
+        progress(f"{title}: {kind}", done_count, total)
 
     if is_extended:
         _read_in_bulk(client, contents, report)
@@ -168,23 +168,23 @@ def find_differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -
 def find_differing_consumers(source: Contents, target: Contents) -> dict[str, list[str]]:
     """Return the differing members of each consumer of the source, by uuid."""
     # A source without the extension has no holds.
-    compared = ["held", *(["hold", "drawn_from"] if source.is_extended else [])]
+    compared_members = ["held", *(["hold", "drawn_from"] if source.is_extended else [])]
     differences: dict[str, list[str]] = {}
     for uuid, consumer in source.consumers.items():
-        present = target.consumers.get(uuid)
-        if present is None or not (present.held or present.hold):
+        target_consumer = target.consumers.get(uuid)
+        if target_consumer is None or not (target_consumer.held or target_consumer.hold):
             differences[uuid] = ["existence"]
             continue
         # A fully drawn hold has no owner in its document.
         owner = [
             name
             for name in ("project", "user", "kind")
-            if None not in (getattr(consumer, name), getattr(present, name))
+            if None not in (getattr(consumer, name), getattr(target_consumer, name))
         ]
         differing = [
             name
-            for name in (*compared, *owner)
-            if getattr(consumer, name) != getattr(present, name)
+            for name in (*compared_members, *owner)
+            if getattr(consumer, name) != getattr(target_consumer, name)
         ]
         if differing:
             differences[uuid] = differing

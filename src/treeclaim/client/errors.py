@@ -85,10 +85,10 @@ def _make_error(call: str, response: Any, error: Mapping[str, Any], detail: str)
     general, _, reason = detail.partition("\n\n")
     text = " ".join((reason or general).split())
     code = error.get("code")
-    shown = f"{text} ({code})" if code not in (None, _NO_CODE) else text
+    message = f"{text} ({code})" if code not in (None, _NO_CODE) else text
     seconds = str(response.headers.get("retry-after", ""))
     return ClientError(
-        f"{call}: {response.status_code} {shown}",
+        f"{call}: {response.status_code} {message}",
         response.status_code,
         code=code,
         members={name: value for name, value in error.items() if name not in _USUAL_MEMBERS},

@@ -73,7 +73,7 @@ def make_plan(
         if topology.problems:
             raise TopologyError(topology.source, topology.problems) from error
         raise
-    changes = [planner.plan_change(planned, states) for planned in topology.providers]
+    changes = [planner.plan_change(provider, states) for provider in topology.providers]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
     names = read_aggregate_names(client)
@@ -92,8 +92,8 @@ def _find_unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, 
     """Return the words of unnamed aggregates by uuid; a renamed aggregate keeps its name."""
     words = {
         str(word)
-        for planned in topology.providers
-        for word in planned.entry.get(AGGREGATES.name, ())
+        for provider in topology.providers
+        for word in provider.entry.get(AGGREGATES.name, ())
     }
     words_by_uuid = {
         aggregate_uuid(word): word
@@ -125,58 +125,58 @@ class _Planner:
     def find_missing_names(self, kind: str, path: str, part: ProviderPart[Any]) -> list[str]:
         """Return the custom names of a part that must be created; report unknown standard names."""
         first_users: dict[str, PlannedProvider] = {}
-        for planned in self._topology.providers:
-            for name in part.or_empty(planned.values):
-                first_users.setdefault(name, planned)
+        for provider in self._topology.providers:
+            for name in part.or_empty(provider.values):
+                first_users.setdefault(name, provider)
         if not first_users:
             return []
         existing_names = {
             entry if isinstance(entry, str) else entry["name"]
             for entry in self._client.get(f"/{path}")[path]
         }
-        missing = sorted(first_users.keys() - existing_names)
-        for name in missing:
+        missing_names = sorted(first_users.keys() - existing_names)
+        for name in missing_names:
             if not is_custom_name(name):
                 advice = did_you_mean(name, [*existing_names, f"CUSTOM_{name}"])
                 text = f"the service has no {kind} {name}; custom names begin with CUSTOM_{advice}"
                 self._report(first_users[name].find_line(part.name, name), text)
-        return [name for name in missing if is_custom_name(name)]
+        return [name for name in missing_names if is_custom_name(name)]
 
     def resolve_uuids(self) -> None:
         """Find the uuid and the parent of each provider; report cycles."""
-        for planned in self._topology.providers:
-            self._uuids[planned.name] = self._find_uuid(planned)
+        for provider in self._topology.providers:
+            self._uuids[provider.name] = self._find_uuid(provider)
         self._file_uuids = set(self._uuids.values())
-        for planned in self._topology.providers:
-            uuid = self._uuids[planned.name]
-            if not planned.parent_line:
+        for provider in self._topology.providers:
+            uuid = self._uuids[provider.name]
+            if not provider.parent_line:
                 self.parents.setdefault(uuid, None)
-            elif planned.parent is None:
+            elif provider.parent is None:
                 self.parents[uuid] = None
             else:
-                parent = self._resolve(planned.parent, planned.parent_line)
+                parent = self._resolve(provider.parent, provider.parent_line)
                 self.parents[uuid] = parent or self.parents.get(uuid)
         places = order_trees(self.parents)
-        for planned in self._topology.providers:
-            if planned.parent_line and self._uuids[planned.name] not in places:
-                text = f"{planned.name!r} would be in or below a cycle of parents"
-                self._report(planned.parent_line, text)
+        for provider in self._topology.providers:
+            if provider.parent_line and self._uuids[provider.name] not in places:
+                text = f"{provider.name!r} would be in or below a cycle of parents"
+                self._report(provider.parent_line, text)
 
-    def _find_uuid(self, planned: PlannedProvider) -> str:
-        by_name = self._by_name.get(planned.name)
-        if not planned.has_explicit_uuid:
-            if by_name is None and planned.uuid in self._by_uuid:
-                current_name = self._by_uuid[planned.uuid]["name"]
+    def _find_uuid(self, provider: PlannedProvider) -> str:
+        by_name = self._by_name.get(provider.name)
+        if not provider.has_explicit_uuid:
+            if by_name is None and provider.uuid in self._by_uuid:
+                current_name = self._by_uuid[provider.uuid]["name"]
                 self._report(
-                    planned.line,
-                    f"{planned.name!r} was renamed to {current_name!r} since it was loaded; give its "
-                    f"uuid to name it back, or {planned.name!r} another uuid",
+                    provider.line,
+                    f"{provider.name!r} was renamed to {current_name!r} since it was loaded; give its "
+                    f"uuid to name it back, or {provider.name!r} another uuid",
                 )
-            return by_name or planned.uuid
-        if by_name is not None and by_name != planned.uuid:
-            text = f"{planned.name!r} exists with uuid {by_name}, and a uuid cannot be changed"
-            self._report(planned.line, text)
-        return planned.uuid
+            return by_name or provider.uuid
+        if by_name is not None and by_name != provider.uuid:
+            text = f"{provider.name!r} exists with uuid {by_name}, and a uuid cannot be changed"
+            self._report(provider.line, text)
+        return provider.uuid
 
     def _resolve(self, name: str, line: int) -> str | None:
         """Return the uuid of a provider, given by name or uuid; report an unknown one."""
@@ -192,38 +192,38 @@ class _Planner:
 
     def read_states(self, progress: Callable[[int, int], None]) -> Mapping[str, Any]:
         """Read the existing providers of the file, with the parts in the file, by uuid."""
-        mentioned = {name for planned in self._topology.providers for name in planned.values}
+        part_names = {name for provider in self._topology.providers for name in provider.values}
         uuids = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
-        include = [part.name for part in PARTS if part.name in mentioned]
+        include = [part.name for part in PARTS if part.name in part_names]
         return read_rows(self._client, uuids, include, progress=progress)
 
-    def plan_change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
+    def plan_change(self, provider: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
         values = rename_consumed(
-            planned.values, lambda name: self._resolve(name, planned.line) or ""
+            provider.values, lambda name: self._resolve(name, provider.line) or ""
         )
-        uuid = self._uuids[planned.name]
-        before = make_state(rows[uuid], planned.parts) if uuid in rows else None
-        new_state = ProviderState(uuid, planned.name, self.parents[uuid], values=values)
-        change = PlannedChange(before, new_state, self._prune, planned.line)
+        uuid = self._uuids[provider.name]
+        present_state = make_state(rows[uuid], provider.parts) if uuid in rows else None
+        new_state = ProviderState(uuid, provider.name, self.parents[uuid], values=values)
+        change = PlannedChange(present_state, new_state, self._prune, provider.line)
         for name, fields in INVENTORIES.or_empty(change.after.values).items():
             if "total" not in fields:
-                text = f"{planned.name}: a new inventory of {name} needs a total"
-                self._report(planned.line, text)
+                text = f"{provider.name}: a new inventory of {name} needs a total"
+                self._report(provider.line, text)
         return change
 
     def plan_deletions(self) -> list[PlannedChange]:
         """Return the deletions, deepest first: descendants of providers with `children` that are not in the file."""
         if not self._prune:
             return []
-        listing = {
-            self._uuids[planned.name]
-            for planned in self._topology.providers
-            if planned.children is not None
+        listing_uuids = {
+            self._uuids[provider.name]
+            for provider in self._topology.providers
+            if provider.children is not None
         }
         descendants: dict[str, None] = {}
         for uuid in order_trees(self.parents):
             parent = self.parents[uuid]
-            if parent in descendants or parent in listing:
+            if parent in descendants or parent in listing_uuids:
                 descendants[uuid] = None
         return [
             PlannedChange(make_state(self._by_uuid[uuid], ()), None)
@@ -244,16 +244,16 @@ class LoadOutcome:
     """The result of a plan: changes of providers that now match the file, and reasons of refusals by provider uuid."""
 
     plan: LoadPlan
-    done: list[PlannedChange] = field(default_factory=list)
+    applied_changes: list[PlannedChange] = field(default_factory=list)
     refusals: dict[str, str] = field(default_factory=dict)
     is_interrupted: bool = False
 
     def list_names(self, action: Action) -> list[str]:
         """Return the names of the providers with an action."""
-        return [change.after.name for change in self.done if change.action is action]
+        return [change.after.name for change in self.applied_changes if change.action is action]
 
     @property
-    def refused(self) -> list[str]:
+    def refusal_texts(self) -> list[str]:
         """Texts of the refusals, each with its place in the file."""
         return [
             f"{change.place}: {self.refusals[change.after.uuid]}"
@@ -284,16 +284,16 @@ def apply_plan(
     written trees.
     """
     outcome = LoadOutcome(plan)
-    written = [change for change in plan.changes if change.action is not Action.DELETE]
+    writes = [change for change in plan.changes if change.action is not Action.DELETE]
     deletions = [change for change in plan.changes if change.action is Action.DELETE]
-    outcome.done += [change for change in written if change.action is Action.KEEP]
+    outcome.applied_changes += [change for change in writes if change.action is Action.KEEP]
 
     def note(changes: Sequence[PlannedChange]) -> None:
-        outcome.done += changes
-        progress("writing", len(outcome.done), len(plan.changes))
+        outcome.applied_changes += changes
+        progress("writing", len(outcome.applied_changes), len(plan.changes))
 
     try:
-        trees = group_by_tree(written, plan.parents)
+        trees = group_by_tree(writes, plan.parents)
         outcome.refusals |= write_trees(client, trees, dry_run=dry_run, note=note)
         delete = _predict_refusals if dry_run else _delete
         outcome.refusals |= delete(client, deletions, plan.parents)
@@ -339,9 +339,11 @@ def _predict_refusals(
     refusals: dict[str, str] = {}
     for uuid in uuids:
         usages = rows[uuid]["usages"] if uuid in rows else {}
-        used = ", ".join(f"{usages[name]} {name}" for name in sorted(usages) if usages[name])
-        if used:
-            refusals[uuid] = f"cannot be deleted, as {used} of it are in use"
+        used_amounts = ", ".join(
+            f"{usages[name]} {name}" for name in sorted(usages) if usages[name]
+        )
+        if used_amounts:
+            refusals[uuid] = f"cannot be deleted, as {used_amounts} of it are in use"
         elif uuid in remaining_parents:
             refusals[uuid] = "cannot be deleted, as a provider below it stays"
         if uuid in refusals:

@@ -56,36 +56,39 @@ class PlannedChange:
 
     Attributes:
         before: The present state; None if the provider does not exist.
-        wanted: The wanted state; None to delete the provider.
+        wanted_state: The wanted state; None to delete the provider.
         prune: Whether a part of the wanted state replaces the present part, instead of extending it.
         line: Line in a file; 0 without a file.
     """
 
     before: ProviderState | None
-    wanted: ProviderState | None
+    wanted_state: ProviderState | None
     prune: bool = True
     line: int = 0
 
     @cached_property
     def after(self) -> ProviderState:
         """The state after the change; the present state for a deletion."""
-        if self.wanted is None:
+        if self.wanted_state is None:
             assert self.before is not None  # noqa: S101 - a deletion has a present state
             return self.before
-        present = {} if self.before is None else self.before.values
+        present_values = {} if self.before is None else self.before.values
         values = {
             part.name: merge_part(
-                part, part.or_empty(present), self.wanted.values[part.name], prune=self.prune
+                part,
+                part.or_empty(present_values),
+                self.wanted_state.values[part.name],
+                prune=self.prune,
             )
             for part in PARTS
-            if part.name in self.wanted.values
+            if part.name in self.wanted_state.values
         }
-        return replace(self.wanted, values=values)
+        return replace(self.wanted_state, values=values)
 
     @cached_property
     def action(self) -> Action:
         """The action of the change."""
-        if self.wanted is None:
+        if self.wanted_state is None:
             return Action.DELETE
         if self.before is None:
             return Action.CREATE
@@ -135,12 +138,12 @@ class PlannedChange:
     def format_differences(self, names: Mapping[str, str]) -> Iterator[str]:
         """Yield texts of the differences, with `names` of providers and aggregates by uuid."""
         before, after = self.before or replace(self.after, parent=None, values={}), self.after
-        old, new = (
+        old_texts, new_texts = (
             {"name": state.name}
             | ({} if state.parent is None else {"parent": names.get(state.parent, state.parent)})
             for state in (before, after)
         )
-        yield from format_changes(old, new)
+        yield from format_changes(old_texts, new_texts)
         for part in PARTS:
             if part.name in after.values:
                 old_value, new_value = (part.or_empty(state.values) for state in (before, after))
@@ -211,24 +214,24 @@ def write_trees(
     """
     refusals: dict[str, str] = {}
     write = partial(_write, client, refusals, note, dry_run=dry_run)
-    waiting: list[Tree] = []
+    waiting_trees: list[Tree] = []
     for tree in trees:
-        written = [change for change in tree if change.action is not Action.KEEP]
-        if len(written) > BATCH:
-            uuids = [change.after.uuid for change in written]
-            for part in () if dry_run else split_batches(written):
+        changes = [change for change in tree if change.action is not Action.KEEP]
+        if len(changes) > BATCH:
+            uuids = [change.after.uuid for change in changes]
+            for part in () if dry_run else split_batches(changes):
                 if refusals.keys().isdisjoint(uuids):
                     write([part])
                 else:
                     refusals |= dict.fromkeys((change.after.uuid for change in part), _WHOLE_TREE)
             continue
-        if sum(map(len, waiting)) + len(written) > BATCH:
-            write(waiting)
-            waiting = []
-        if written:
-            waiting.append(written)
-    if waiting:
-        write(waiting)
+        if sum(map(len, waiting_trees)) + len(changes) > BATCH:
+            write(waiting_trees)
+            waiting_trees = []
+        if changes:
+            waiting_trees.append(changes)
+    if waiting_trees:
+        write(waiting_trees)
     return refusals
 
 

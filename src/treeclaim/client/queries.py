@@ -53,8 +53,8 @@ _LONGEST_REQUEST = 16_384
 def serialize_request(request: Request) -> list[str] | None:
     """Return a request without `from_holds` for storing; None if it is too long."""
     alternatives = [request] if isinstance(request, str | CandidateQuery) else request
-    kept = [str(CandidateQuery.of(query).without("from_holds")) for query in alternatives]
-    return kept if len(orjson.dumps(kept)) <= _LONGEST_REQUEST else None
+    queries = [str(CandidateQuery.of(query).without("from_holds")) for query in alternatives]
+    return queries if len(orjson.dumps(queries)) <= _LONGEST_REQUEST else None
 
 
 def query_of(flavor: Flavor) -> CandidateQuery:

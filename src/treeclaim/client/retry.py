@@ -11,8 +11,8 @@ from treeclaim.client.errors import ClientError, LostConnectionError, Unreachabl
 _SECONDS = 60.0
 """Seconds for which a call is repeated; a restart with a large inventory mostly takes less."""
 
-_LEAST = 0.2
-_LONGEST = 5.0
+_LEAST_SECONDS = 0.2
+_LONGEST_SECONDS = 5.0
 """Seconds between two attempts: each pause is twice the last one, or that of the header Retry-After if longer."""
 
 _MOST_CONFLICTS = 4
@@ -62,7 +62,7 @@ class Patience:
     def repeat(self, attempt: Callable[[], Result]) -> Result:
         """Make an idempotent attempt until its outcome is known and no concurrent write conflicts with it."""
         deadline = time.monotonic() + self._seconds
-        pause, conflicts, is_reported = _LEAST, 0, False
+        pause, conflicts, is_reported = _LEAST_SECONDS, 0, False
         while True:
             try:
                 result = attempt()
@@ -80,9 +80,9 @@ class Patience:
                     self._tell(f"{error}; trying again for {self._seconds:.0f} s")
                     is_reported = True
                 self._sleep(
-                    min(max(error.retry_after or 0, pause), max(remaining_seconds, _LEAST))
+                    min(max(error.retry_after or 0, pause), max(remaining_seconds, _LEAST_SECONDS))
                 )
-                pause = min(2 * pause, _LONGEST)
+                pause = min(2 * pause, _LONGEST_SECONDS)
             else:
                 self._has_answered = True
                 return result

@@ -132,7 +132,7 @@ Progress = Callable[[str, int, int], None]
 """Called with the name of a stage, the number of done items, and the number of all items."""
 
 
-def ignore_progress(_stage: str, _done: int, _total: int) -> None:
+def ignore_progress(_stage: str, _done_count: int, _total: int) -> None:
     """Report no progress."""
 
 
@@ -155,9 +155,9 @@ def run_parallel(
     pool = ThreadPoolExecutor(threads)
     try:
         futures = [pool.submit(work, item) for item in items]
-        for done, future in enumerate(as_completed(futures), 1):
+        for done_count, future in enumerate(as_completed(futures), 1):
             future.result()
-            progress(done, len(futures))
+            progress(done_count, len(futures))
         return [future.result() for future in futures]
     finally:
         pool.shutdown(cancel_futures=True)
@@ -165,5 +165,5 @@ def run_parallel(
 
 def split_batches(items: Sequence[Item], most: int = BATCH) -> Iterator[Sequence[Item]]:
     """Yield slices of items that fit into a call."""
-    for first in range(0, len(items), most):
-        yield items[first : first + most]
+    for start in range(0, len(items), most):
+        yield items[start : start + most]

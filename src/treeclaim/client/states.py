@@ -75,8 +75,8 @@ def read_rows(
     def read(batch: Sequence[str]) -> list[dict[str, Any]]:
         return list(client.provider_states(include, uuid=f"in:{','.join(batch)}"))
 
-    def report(done: int, _: int) -> None:
-        progress(min(done * UUIDS_AT_ONCE, len(uuids)), len(uuids))
+    def report(batch_count: int, _: int) -> None:
+        progress(min(batch_count * UUIDS_AT_ONCE, len(uuids)), len(uuids))
 
     batches = list(split_batches(uuids, UUIDS_AT_ONCE))
     pages = run_parallel(read, batches, progress=report)
@@ -91,36 +91,41 @@ _DEFAULTS: Mapping[str, Any] = {
 """Defaults of the fields of a new inventory (contract page 30, section 1)."""
 
 
-def merge_part(part: ProviderPart[Any], before: Any, loaded: Any, *, prune: bool) -> Any:
+def merge_part(
+    part: ProviderPart[Any], present_value: Any, loaded_value: Any, *, prune: bool
+) -> Any:
     """Return the value of a part after a load; an empty loaded value empties it, `prune` removes omitted entries."""
     if part is INVENTORIES:
-        loaded = {
-            name: _merge_inventory(before.get(name, {}), new) for name, new in loaded.items()
+        loaded_value = {
+            name: _merge_inventory(present_value.get(name, {}), new_fields)
+            for name, new_fields in loaded_value.items()
         }
-    return loaded if prune or not loaded else before | loaded
+    return loaded_value if prune or not loaded_value else present_value | loaded_value
 
 
-def _merge_inventory(before: Mapping[str, Any], loaded: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**_DEFAULTS, **before, **loaded}
+def _merge_inventory(
+    present_fields: Mapping[str, Any], loaded_fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    merged_fields = {**_DEFAULTS, **present_fields, **loaded_fields}
     # Without the extension, inventories have no `consumes`.
-    return merged if "consumes" in before else omit_empty_consumes(merged)
+    return merged_fields if "consumes" in present_fields else omit_empty_consumes(merged_fields)
 
 
-def format_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+def format_changes(old_texts: Mapping[str, str], new_texts: Mapping[str, str]) -> Iterator[str]:
     """Yield the differences of two values, sorted by field, such as `~ inventories.VCPU.total: 8 → 16`.
 
     The sign is `+` for an addition, `-` for a removal, `~` for a changed value.
     """
-    for field_name in sorted(before.keys() | after.keys()):
-        old, new = before.get(field_name), after.get(field_name)
-        if old != new:
-            sign = "+" if old is None else "-" if new is None else "~"
-            values = " → ".join(filter(None, (old, new)))
+    for field_name in sorted(old_texts.keys() | new_texts.keys()):
+        old_text, new_text = old_texts.get(field_name), new_texts.get(field_name)
+        if old_text != new_text:
+            sign = "+" if old_text is None else "-" if new_text is None else "~"
+            values = " → ".join(filter(None, (old_text, new_text)))
             yield f"{sign} {field_name}: {values}" if values else f"{sign} {field_name}"
 
 
 def format_value(
-    part: ProviderPart[Any], value: Any, compared: Any, names: AggregateNames
+    part: ProviderPart[Any], value: Any, compared_value: Any, names: AggregateNames
 ) -> dict[str, str]:
     """Return the texts of a part's value by field; a name is a field with an empty text.
 
@@ -130,7 +135,7 @@ def format_value(
         return {
             f"{part.name}.{name}.{field_name}": text
             for name, fields in value.items()
-            for field_name, text in format_inventory(fields, with_defaults=name in compared)
+            for field_name, text in format_inventory(fields, with_defaults=name in compared_value)
         }
     if isinstance(part, NameSet):
         return {f"{part.single} {format_aggregate(names, item)}": "" for item in value}

@@ -54,13 +54,13 @@ def watch(
     trees = {"in_tree": f"in:{','.join(in_tree)}"} if in_tree else {}
     cursor = since or _get(client, "/treeclaim/changes", trees)["cursor"]
     while True:
-        began = time.monotonic()
+        start = time.monotonic()
         query = {"since": cursor, "wait": str(_WAIT_SECONDS), **trees}
         changes = _get(client, "/treeclaim/changes", query)
         cursor = changes["cursor"]
         if changes["changes"] or changes["catalogue"]:
             yield changes
-        elif time.monotonic() - began < _LEAST_SECONDS:
+        elif time.monotonic() - start < _LEAST_SECONDS:
             time.sleep(_LEAST_SECONDS)
 
 

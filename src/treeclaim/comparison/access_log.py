@@ -36,12 +36,12 @@ class LoggedRequests:
     """Counts of the distinct reads of a log, and of its skipped lines by reason."""
 
     reads: Counter[ReadRequest] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
+    skip_reasons: Counter[str] = field(default_factory=Counter)
 
     @property
     def lacks_versions(self) -> bool:
         """Whether a read has no microversion."""
-        return any(read.version is None for read in self.reads)
+        return any(request.version is None for request in self.reads)
 
 
 def parse_log(lines: Iterable[str]) -> LoggedRequests:
@@ -50,15 +50,15 @@ def parse_log(lines: Iterable[str]) -> LoggedRequests:
     for line in lines:
         match = next((match for form in _LINES if (match := form.search(line))), None)
         if match is None:
-            log.skipped["not a request"] += 1
+            log.skip_reasons["not a request"] += 1
             continue
         target = _TARGET.fullmatch(match["target"])
         if match["method"] != "GET":
-            log.skipped[f"{match['method']} is no read"] += 1
+            log.skip_reasons[f"{match['method']} is no read"] += 1
         elif target is None:
-            log.skipped["not of the Placement API"] += 1
+            log.skip_reasons["not of the Placement API"] += 1
         elif len(log.reads) >= MOST_REQUESTS:
-            log.skipped[f"more than {MOST_REQUESTS:,} different requests"] += 1
+            log.skip_reasons[f"more than {MOST_REQUESTS:,} different requests"] += 1
         else:
             version = match.groupdict().get("version") or ""
             is_version = _VERSION.fullmatch(version)

@@ -100,14 +100,14 @@ def _sort_lists(value: Any) -> Any:
 class ResponsePair:
     """A read and both responses to it."""
 
-    read: ReadRequest
+    request: ReadRequest
     ours: Response
     theirs: Response
 
     @property
     def signature(self) -> tuple[str, ...]:
         """Return the features by which differences are grouped."""
-        parts = self.read.route.strip("/").split("/")
+        parts = self.request.route.strip("/").split("/")
         statuses = f"{self.ours.status}/{self.theirs.status}"
         return ("GET", "/".join(parts[::2]), statuses, *sorted(describe_differences(self)))
 
@@ -120,7 +120,7 @@ def describe_differences(exchange: ResponsePair) -> dict[str, str]:
             {"status": (side.status, side.detail[:_LONGEST_DETAIL])} for side in sides
         ]
     else:
-        pairs = [side.extract_parts(has_limit=exchange.read.has_limit) for side in sides]
+        pairs = [side.extract_parts(has_limit=exchange.request.has_limit) for side in sides]
     ours, theirs = pairs
     return {
         name: _describe_difference(name, ours.get(name), theirs.get(name))
@@ -136,7 +136,7 @@ def _describe_difference(name: str, ours: Any, theirs: Any) -> str:
     if isinstance(ours, list) and isinstance(theirs, list):
         counts = [Counter(map(serialize, entries)) for entries in (ours, theirs)]
         ours, theirs = (
-            f"{missing.total()} that the other lacks: {'; '.join(list(missing)[:_MOST_SHOWN])}"
-            for missing in (counts[0] - counts[1], counts[1] - counts[0])
+            f"{missing_entries.total()} that the other lacks: {'; '.join(list(missing_entries)[:_MOST_SHOWN])}"
+            for missing_entries in (counts[0] - counts[1], counts[1] - counts[0])
         )
     return f"{name}: ours {ours!r}, theirs {theirs!r}"

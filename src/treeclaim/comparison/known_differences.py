@@ -19,8 +19,8 @@ _UNKNOWN_NAME = re.compile(r"No such (?:resource class|trait\(s\)): ([A-Z0-9_]+(
 def _parse_groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
     """Return the parameters of request groups by suffix and name; empty for other reads."""
     groups: dict[str, dict[str, list[str]]] = {}
-    if exchange.read.route == _CANDIDATES:
-        for key, value in exchange.read.parameters:
+    if exchange.request.route == _CANDIDATES:
+        for key, value in exchange.request.parameters:
             if match := _GROUP_KEY.match(key):
                 groups.setdefault(match[2], {}).setdefault(match[1], []).append(value)
     return groups
@@ -36,14 +36,14 @@ def _loses_anchors(exchange: ResponsePair) -> bool:
     if len(groups) < 2 or "resources" not in groups.get("", {}):  # noqa: PLR2004
         return False
     ours, theirs = exchange.ours.candidates, exchange.theirs.candidates
-    return theirs.total() < ours.total() if exchange.read.has_limit else theirs < ours
+    return theirs.total() < ours.total() if exchange.request.has_limit else theirs < ours
 
 
 def _inflates_amounts(exchange: ResponsePair) -> bool:
     groups = _parse_groups(exchange)
     unsuffixed = _parse_classes(groups.pop("", {}))
     is_shared = any(unsuffixed & _parse_classes(group) for group in groups.values())
-    policy = dict(reversed(exchange.read.parameters)).get("group_policy", "isolate")
+    policy = dict(reversed(exchange.request.parameters)).get("group_policy", "isolate")
     return is_shared and policy == "isolate"
 
 
@@ -63,19 +63,19 @@ def _fails_with_sharing_children(exchange: ResponsePair) -> bool:
 
 
 def _accepts_repetitions(exchange: ResponsePair) -> bool:
-    names = [name for name, _ in exchange.read.parameters]
+    names = [name for name, _ in exchange.request.parameters]
     is_repeated = any(names.count(name) > 1 for name in ("limit", "group_policy"))
-    return exchange.read.route == _CANDIDATES and is_repeated
+    return exchange.request.route == _CANDIDATES and is_repeated
 
 
 def _cannot_store_amounts(exchange: ResponsePair) -> bool:
-    values = " ".join(value for _, value in exchange.read.parameters)
+    values = " ".join(value for _, value in exchange.request.parameters)
     return any(int(amount) > _LARGEST_INTEGER for amount in re.findall(r":(\d+)", values))
 
 
 def _ignores_unknown_names(exchange: ResponsePair) -> bool:
     return (
-        exchange.read.route in {_CANDIDATES, "/resource_providers"}
+        exchange.request.route in {_CANDIDATES, "/resource_providers"}
         and re.search("No such (trait|resource class)", exchange.ours.detail) is not None
         and not any(exchange.theirs.document.values())
     )
@@ -83,21 +83,21 @@ def _ignores_unknown_names(exchange: ResponsePair) -> bool:
 
 def _reports_other_unknown_names(exchange: ResponsePair) -> bool:
     matches = [_UNKNOWN_NAME.search(side.detail) for side in (exchange.ours, exchange.theirs)]
-    return exchange.read.route == _CANDIDATES and all(
-        match is not None and all(name in exchange.read.path for name in match[1].split(", "))
+    return exchange.request.route == _CANDIDATES and all(
+        match is not None and all(name in exchange.request.path for name in match[1].split(", "))
         for match in matches
     )
 
 
 def _omits_time_of_no_inventories(exchange: ResponsePair) -> bool:
     return (
-        exchange.read.route.endswith("/inventories")
+        exchange.request.route.endswith("/inventories")
         and describe_differences(exchange).keys() == {"header last-modified"}
         and exchange.ours.document.get("inventories") == {}
     )
 
 
-KNOWN: Mapping[int, tuple[int | None, int | None, Callable[[ResponsePair], bool]]] = {
+KNOWN_DIFFERENCES: Mapping[int, tuple[int | None, int | None, Callable[[ResponsePair], bool]]] = {
     1: (_OK, _OK, _loses_anchors),
     2: (_OK, _OK, _inflates_amounts),
     3: (_OK, _OK, _ignores_resourceless_groups),
@@ -113,7 +113,7 @@ KNOWN: Mapping[int, tuple[int | None, int | None, Callable[[ResponsePair], bool]
 
 def find_known_difference(exchange: ResponsePair) -> int | None:
     """Return the number of the first known difference that explains a pair; None without one."""
-    for number, (ours, theirs, applies) in KNOWN.items():
+    for number, (ours, theirs, applies) in KNOWN_DIFFERENCES.items():
         has_statuses = ours in (None, exchange.ours.status)
         has_statuses &= theirs in (None, exchange.theirs.status)
         if has_statuses and applies(exchange):

@@ -36,58 +36,62 @@ class ServiceComparison:
     """The comparison of two services.
 
     Attributes:
-        equal: Number of reads with equal responses.
-        unsettled: Number of reads with different responses at first, and equal ones when repeated.
-        known: Counts of known differences by number.
-        different: Counts of unknown differences by kind.
+        equal_count: Number of reads with equal responses.
+        unsettled_count: Number of reads with different responses at first, and equal ones when repeated.
+        known_differences: Counts of known differences by number.
+        unknown_differences: Counts of unknown differences by kind.
         examples: Text of the first difference of each kind.
     """
 
-    equal: int = 0
-    unsettled: int = 0
-    known: Counter[int] = field(default_factory=Counter)
-    different: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    equal_count: int = 0
+    unsettled_count: int = 0
+    known_differences: Counter[int] = field(default_factory=Counter)
+    unknown_differences: Counter[tuple[str, ...]] = field(default_factory=Counter)
     examples: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
         """Return the comparison as a JSON document."""
         return {
-            "equal": self.equal,
-            "unsettled": self.unsettled,
-            "known": {str(number): count for number, count in self.known.items()},
+            "equal": self.equal_count,
+            "unsettled": self.unsettled_count,
+            "known": {str(number): count for number, count in self.known_differences.items()},
             "different": [
                 {"kind": list(kind), "count": count, "example": self.examples[kind]}
-                for kind, count in self.different.most_common()
+                for kind, count in self.unknown_differences.most_common()
             ],
         }
 
     def add(self, exchange: ResponsePair) -> None:
         """Count a pair of different responses."""
         if (number := find_known_difference(exchange)) is not None:
-            self.known[number] += 1
+            self.known_differences[number] += 1
             return
         kind = exchange.signature
-        self.different[kind] += 1
-        example = f"{exchange.read.path}: {'; '.join(describe_differences(exchange).values())}"
+        self.unknown_differences[kind] += 1
+        example = f"{exchange.request.path}: {'; '.join(describe_differences(exchange).values())}"
         self.examples.setdefault(kind, example[:_LONGEST_EXAMPLE])
 
 
 def compare_services(
-    old: Client,
-    new: Client,
+    old_client: Client,
+    new_client: Client,
     reads: Sequence[ReadRequest],
     progress: Callable[[str, int, int], None],
 ) -> ServiceComparison:
     """Send reads to two services; repeat a read with different responses once, as clients may write."""
     outcome, lock = ServiceComparison(), Lock()
 
-    def compare(read: ReadRequest) -> None:
+    def compare(request: ReadRequest) -> None:
         for is_settled in (True, False):
-            exchange = ResponsePair(read, ours=_send_read(new, read), theirs=_send_read(old, read))
+            exchange = ResponsePair(
+                request,
+                ours=_send_read(new_client, request),
+                theirs=_send_read(old_client, request),
+            )
             if not describe_differences(exchange):
                 with lock:
-                    outcome.equal += is_settled
-                    outcome.unsettled += not is_settled
+                    outcome.equal_count += is_settled
+                    outcome.unsettled_count += not is_settled
                 return
         with lock:
             outcome.add(exchange)
@@ -98,9 +102,9 @@ def compare_services(
     return outcome
 
 
-def _send_read(client: Client, read: ReadRequest) -> Response:
-    version = {"OpenStack-API-Version": f"placement {read.version}"}
-    answer = client.send("GET", read.path, version)
+def _send_read(client: Client, request: ReadRequest) -> Response:
+    version = {"OpenStack-API-Version": f"placement {request.version}"}
+    answer = client.send("GET", request.path, version)
     headers = {name.lower(): value for name, value in answer.headers.items()}
     text = answer.content.decode("utf-8", "replace")
     try:
@@ -136,7 +140,7 @@ def generate_reads(client: Client, version: str) -> Iterator[ReadRequest]:
                 name: stock["min_unit"]
                 for name, stock in client.get(f"{path}/inventories")["inventories"].items()
             }
-            words = [f"{name}:{least}" for name, least in sorted(amounts.items())]
+            words = [f"{name}:{minimum}" for name, minimum in sorted(amounts.items())]
             for value in [*words, ",".join(words)] if words else []:
                 queries[encode_query({"resources": value}, safe=":,")] = None
             yield ReadRequest(f"/resource_providers?in_tree={provider['uuid']}", version)

@@ -178,11 +178,11 @@ class PlacingCommand(CloudLister):
 
     Attributes:
         item: Name of a placed item, and of the column of its uuid.
-        waiting: Text before the number of items while the call runs.
+        waiting_text: Text before the number of items while the call runs.
     """
 
     item: ClassVar[str]
-    waiting: ClassVar[str]
+    waiting_text: ClassVar[str]
 
     def build_request(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return members of the request beyond the common ones."""
@@ -195,8 +195,8 @@ class PlacingCommand(CloudLister):
 
     def make_result(self, client: Client, options: argparse.Namespace) -> Result:
         query = self.build_query(options)
-        named = [parse_consumer(text) for text in getattr(options, "consumer", ())]
-        consumers = named or [str(uuid.uuid4()) for _ in range(options.amount)]
+        named_uuids = [parse_consumer(text) for text in getattr(options, "consumer", ())]
+        consumers = named_uuids or [str(uuid.uuid4()) for _ in range(options.amount)]
         request, members = self.build_request(options), self.build_members(client, options)
         request |= {
             "alternatives": [str(resolve_providers(client, query))],
@@ -205,20 +205,20 @@ class PlacingCommand(CloudLister):
             "user_id": options.user,
         }
         try:
-            with show_waiting(f"{self.waiting} {len(consumers)}"):
-                placed = client.place([request], dry_run=options.dry_run, **members)
+            with show_waiting(f"{self.waiting_text} {len(consumers)}"):
+                document = client.place([request], dry_run=options.dry_run, **members)
         except ClientError as error:
             if not error.members.get("unplaced"):
                 raise
             # The items do not exist: their random uuids would mislead.
             items = f"{self.item.lower()}s ({options.amount})"
-            reason = str(error) if named else f"There is no place for the requested {items}"
+            reason = str(error) if named_uuids else f"There is no place for the requested {items}"
             advice = f"'treeclaim explain {format_query(query)}' shows the reason"
             raise CommandError(reason, advice) from error
-        return self._make_placement_result(placed, is_dry=options.dry_run)
+        return self._make_placement_result(document, is_dry=options.dry_run)
 
     def _make_placement_result(self, document: Mapping[str, Any], *, is_dry: bool) -> Result:
-        placements, unplaced = document["placements"], document["unplaced"]
+        placements, unplaced_uuids = document["placements"], document["unplaced"]
         rows: list[tuple[Any, ...]] = [
             (
                 placement["consumer"],
@@ -232,11 +232,11 @@ class PlacingCommand(CloudLister):
             for placement in placements
         ]
         no_trees, no_amounts = _make_trees_cell(()), Cell.of_amounts({})
-        rows += [(consumer, no_trees, no_amounts, False) for consumer in unplaced]
-        missing = f", no place for {len(unplaced)}" if unplaced else ""
-        note = f"{len(placements)}{' would be' if is_dry else ''} placed{missing}"
+        rows += [(consumer, no_trees, no_amounts, False) for consumer in unplaced_uuids]
+        unplaced_text = f", no place for {len(unplaced_uuids)}" if unplaced_uuids else ""
+        note = f"{len(placements)}{' would be' if is_dry else ''} placed{unplaced_text}"
         columns = (self.item, "Trees", "Takes", "Already Placed")
-        return Result(columns, rows, document, notes=[note], status=1 if unplaced else 0)
+        return Result(columns, rows, document, notes=[note], status=1 if unplaced_uuids else 0)
 
 
 class PlaceConsumers(PlacingCommand):
@@ -247,7 +247,7 @@ class PlaceConsumers(PlacingCommand):
     """
 
     item = "Consumer"
-    waiting = "placing"
+    waiting_text = "placing"
     example = "resources=VCPU:4 --amount 50 --spread tree"
 
     arguments = f"""

@@ -29,10 +29,10 @@ _LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
 """Types of Nova's consumers, and of those in a plain file. Nova claims below the microversion of consumer types, so
 most have type `unknown`; newer releases may send types."""
 
-_MOST = 1_000
+_MOST_ITEMS = 1_000
 """Items of each kind in a request for a repair."""
 
-_FEW = 0.1
+_SUSPICIOUS_SHARE = 0.1
 """Share of orphans above which the list of live consumers is probably incomplete."""
 
 
@@ -91,10 +91,10 @@ class Audit(CloudLister):
             living = dict.fromkeys(_LIVING_TYPES, nova.list_live_consumers())
         else:
             living = _read_living_file(Path(source))
-        empty = sorted(name for name, uuids in living.items() if not uuids)
-        if empty or not living:
+        empty_types = sorted(name for name, uuids in living.items() if not uuids)
+        if empty_types or not living:
             # An empty list is nearly always a mistake.
-            kind = f" of type {', '.join(empty)}" if empty else ""
+            kind = f" of type {', '.join(empty_types)}" if empty_types else ""
             raise CommandError(
                 f"{source}: it lists no live consumer{kind}, so all of them would be orphans; leave out "
                 "types that are not to be judged"
@@ -117,16 +117,16 @@ def _read_living_file(path: Path) -> dict[str, list[str]]:
 
 def _format_counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for kind, findings in findings_by_kind.items():
-        missing = findings["count"] - len(findings["items"])
+        missing_count = findings["count"] - len(findings["items"])
         if findings["count"]:
-            remark = f", {missing} more than shown (--limit)" if missing else ""
+            remark = f", {missing_count} more than shown (--limit)" if missing_count else ""
             yield f"{kind}: {findings['count']}{remark}"
 
 
 def _audit(
     client: Client, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
 ) -> dict[str, dict[str, Any]]:
-    query = {"limit": str(_MOST if options.repair else min(options.limit, _MOST))}
+    query = {"limit": str(_MOST_ITEMS if options.repair else min(options.limit, _MOST_ITEMS))}
     if options.kind:
         query["kind"] = ",".join(options.kind)
     path = f"/treeclaim/audit?{encode_query(query)}"
@@ -171,8 +171,8 @@ def _repair(
             if outcome["result"] == "refused"
         )
     )
-    done = sum(outcome["result"] == "done" for outcome in outcomes)
-    warn(f"{done} of {format_count(len(repairs), 'finding')} repaired")
+    repair_count = sum(outcome["result"] == "done" for outcome in outcomes)
+    warn(f"{repair_count} of {format_count(len(repairs), 'finding')} repaired")
     return True
 
 
@@ -184,12 +184,14 @@ def _confirm_repairs(
     """Prompt for a confirmation, and for a second one if the share of orphans is suspicious."""
     if not options.yes and not confirm(f"Repair {format_count(len(repairs), 'finding')}? [y/N]"):
         return False
-    orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
-    spared = len({uuid for uuids in living.values() for uuid in uuids})
-    if options.many or orphans <= _FEW * (orphans + spared):
+    orphan_count = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
+    living_count = len({uuid for uuids in living.values() for uuid in uuids})
+    if options.many or orphan_count <= _SUSPICIOUS_SHARE * (orphan_count + living_count):
         return True
-    lost = format_count(orphans, "consumer")
-    text = f"{lost} would lose all allocations; the list has {spared} live consumers."
+    orphans_text = format_count(orphan_count, "consumer")
+    text = (
+        f"{orphans_text} would lose all allocations; the list has {living_count} live consumers."
+    )
     if options.yes:
         raise CommandError(f"{text} Is the list complete? Add --many if it is")
     return confirm(f"{text} Is the list complete? [y/N]")

@@ -20,7 +20,7 @@ class CreateHolds(PlacingCommand):
     """
 
     item = "Hold"
-    waiting = "finding room for"
+    waiting_text = "finding room for"
     example = "resources=VCPU:8 --amount 3 --until 2026-12-01T08:00:00Z"
 
     arguments = f"""

@@ -52,17 +52,19 @@ class ImportRequests(CloudAction):
                 requests, failures = _read_nova_requests(self.connect_nova(options, NOVA), report)
             else:
                 requests, failures = _read_request_file(Path(options.source)), {}
-            done, unknown = 0, 0
+            processed_count, unknown_count = 0, 0
             for batch in split_batches(list(requests.items())):
                 if not options.dry_run:
                     body = {"requests": dict(batch)}
-                    unknown += len(client.call("POST", "/treeclaim/requests", body)["unknown"])
-                done += len(batch)
-                report("storing requests", done, len(requests))
+                    unknown_count += len(
+                        client.call("POST", "/treeclaim/requests", body)["unknown"]
+                    )
+                processed_count += len(batch)
+                report("storing requests", processed_count, len(requests))
         would = "would be " if options.dry_run else ""
-        print_lines(f"{done - unknown} requests {would}stored")
-        if unknown:
-            print_lines(f"{unknown} are of consumers without allocations")
+        print_lines(f"{processed_count - unknown_count} requests {would}stored")
+        if unknown_count:
+            print_lines(f"{unknown_count} are of consumers without allocations")
         for consumer, reason in list(failures.items())[:_MOST_REASONS]:
             warn(f"{consumer}: {reason}")
         if failures:
@@ -74,13 +76,13 @@ def _read_nova_requests(nova: Nova, report: Progress) -> tuple[_Requests, dict[s
     """Return the known requests of servers, and the reasons for unknown ones, by uuid."""
     requests: _Requests = {}
     failures: dict[str, str] = {}
-    for done, server in enumerate(nova.list_servers(), 1):
+    for read_count, server in enumerate(nova.list_servers(), 1):
         consumer = str(server["id"])
         try:
             requests[consumer] = [_build_server_query(server)]
         except FlavorError as error:
             failures[consumer] = str(error)
-        report("reading servers", done, done)
+        report("reading servers", read_count, read_count)
     return requests, failures
 
 

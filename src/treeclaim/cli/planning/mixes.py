@@ -129,10 +129,10 @@ def _learn_requests(client: Client, since: str | None) -> dict[str, dict[str, An
         consumers = client.rows(
             "/treeclaim/allocations", "consumers", include="requests", **filters
         )
-        for done, consumer in enumerate(consumers, 1):
+        for read_count, consumer in enumerate(consumers, 1):
             if consumer["request"]:
                 counts[remove_preferences(consumer["request"][0])] += 1
-            report("reading consumers", done, done)
+            report("reading consumers", read_count, read_count)
     requests: dict[str, dict[str, Any]] = {}
     # Ordered by text, equally frequent requests make the same mix each time.
     for query, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):

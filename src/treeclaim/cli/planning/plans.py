@@ -148,26 +148,30 @@ def _format_nova_command(move: Mapping[str, Any], *, is_cold: bool) -> str:
 
 
 def _format_summary(plan: Mapping[str, Any]) -> str:
-    least = plan["at_least"]
+    least_moves = plan["at_least"]
     bound = ""
     if plan["reached"]:
         verdict = "the goal is reached"
-        bound = "" if least is None else f" (at least {least} needed)"
+        bound = "" if least_moves is None else f" (at least {least_moves} needed)"
     else:
         verdict = "the goal is not reached" + (", and cannot be" if plan["proven"] else "")
-        verdict += "" if least is None else f": it takes at least {format_count(least, 'move')}"
-    late = "" if plan["complete"] else "; there was no time to try all"
+        verdict += (
+            ""
+            if least_moves is None
+            else f": it takes at least {format_count(least_moves, 'move')}"
+        )
+    note = "" if plan["complete"] else "; there was no time to try all"
     moves = format_count(len(plan["moves"]), "move")
-    return f"{moves}{bound}; {verdict}{late}; {_format_gain(plan)}"
+    return f"{moves}{bound}; {verdict}{note}; {_format_gain(plan)}"
 
 
 def _format_gain(plan: Mapping[str, Any]) -> str:
     words = {"left": "consumers left", "fits": "fit", "empty_trees": "empty trees"}
-    before, after = plan["before"], plan["after"]
+    old_values, new_values = plan["before"], plan["after"]
     return ", ".join(
-        f"{word}: {before[key]} to {after[key]}"
+        f"{word}: {old_values[key]} to {new_values[key]}"
         for key, word in words.items()
-        if before[key] is not None
+        if old_values[key] is not None
     )
 
 
@@ -182,6 +186,9 @@ def _follow(client: Client, plan: Mapping[str, Any]) -> None:
     for number, move in enumerate(plan["moves"], 1):
         consumer, source, target = _make_cells(move)
         print_lines(f"{number}. {consumer}: {source} -> {target}", flush=True)
-        wanted = amounts_by_provider(move["to"])
-        while amounts_by_provider(client.get(f"/allocations/{consumer}")["allocations"]) != wanted:
+        target_amounts = amounts_by_provider(move["to"])
+        while (
+            amounts_by_provider(client.get(f"/allocations/{consumer}")["allocations"])
+            != target_amounts
+        ):
             next(changes)

@@ -73,12 +73,12 @@ class CheckSurvival(CloudLister):
 
 
 def _format_summary(answer: Mapping[str, Any]) -> str:
-    late = "" if answer["complete"] else "; the time was up before all were checked"
+    note = "" if answer["complete"] else "; the time was up before all were checked"
     fail, unknown = (
         f", {answer[outcome]} {outcome}" if answer[outcome] else ""
         for outcome in ("fail", "unknown")
     )
-    return f"{answer['survive']} of {answer['of']} survive{fail}{unknown}{late}"
+    return f"{answer['survive']} of {answer['of']} survive{fail}{unknown}{note}"
 
 
 def _format_verdict(domain: Mapping[str, Any]) -> str:

@@ -58,19 +58,19 @@ class ImportAggregates(CloudLister):
 
 
 def _store(client: Client, names: Mapping[str, str | None], options: argparse.Namespace) -> Result:
-    present = read_aggregate_names(client) or {}
+    present_names = read_aggregate_names(client) or {}
     changes = {}
     for text, name in names.items():
         uuid = normalised_uuid(text)
         if uuid is None:
             raise CommandError(f"{text!r} is not the uuid of an aggregate")
-        if present.get(uuid) != name:
+        if present_names.get(uuid) != name:
             changes[uuid] = name
     if changes and not options.dry_run:
         name_aggregates(client, changes)
     would = "would be " if options.dry_run else ""
-    changed = format_count(len(changes), "name")
-    note = f"{changed} {would}changed, {len(names) - len(changes)} as they were"
+    changed_text = format_count(len(changes), "name")
+    note = f"{changed_text} {would}changed, {len(names) - len(changes)} as they were"
     return _make_result(changes, note)
 
 

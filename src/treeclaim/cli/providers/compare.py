@@ -56,18 +56,18 @@ class CompareServices(DeclaredCommand):
             raise CommandError(text)
         reads = None if options.requests is None else list(_read_log(options))
         with (
-            open_service_client("old", options) as old,
-            open_service_client("new", options) as new,
+            open_service_client("old", options) as old_client,
+            open_service_client("new", options) as new_client,
             show_progress() as report,
         ):
             if reads is None:
-                reads = list(generate_reads(old, options.microversion))
-            outcome = compare_services(old, new, reads, report)
+                reads = list(generate_reads(old_client, options.microversion))
+            outcome = compare_services(old_client, new_client, reads, report)
         if options.format == "json":
             print_json(outcome.to_document())
         else:
             print_lines(*_format_outcome(outcome))
-        return 1 if outcome.different else 0
+        return 1 if outcome.unknown_differences else 0
 
 
 def _read_log(options: argparse.Namespace) -> Iterator[ReadRequest]:
@@ -75,34 +75,37 @@ def _read_log(options: argparse.Namespace) -> Iterator[ReadRequest]:
     path = options.requests
     with convert_failures(path):
         if path == "-":
-            logged = parse_log(sys.stdin)
+            log = parse_log(sys.stdin)
         else:
             with Path(path).open(encoding="utf-8", errors="replace") as lines:
-                logged = parse_log(lines)
-    reasons = ", ".join(f"{count} {reason}" for reason, count in logged.skipped.most_common(10))
-    if not logged.reads:
+                log = parse_log(lines)
+    reasons = ", ".join(f"{count} {reason}" for reason, count in log.skip_reasons.most_common(10))
+    if not log.reads:
         raise CommandError(
             f"{path}: no read of the Placement API in it ({reasons or 'it is empty'})",
             "lines of uWSGI, Apache, Placement's and Treeclaim's request log are known",
         )
     warn(
-        f"{path}: {logged.reads.total()} reads, {len(logged.reads)} of them different"
+        f"{path}: {log.reads.total()} reads, {len(log.reads)} of them different"
         + (f"; left out: {reasons}" if reasons else "")
     )
-    if logged.lacks_versions:
+    if log.lacks_versions:
         warn(f"{path}: a read without a microversion is made at {options.microversion}")
-    for read in logged.reads:
-        yield replace(read, version=read.version or options.microversion)
+    for request in log.reads:
+        yield replace(request, version=request.version or options.microversion)
 
 
 def _format_outcome(outcome: ServiceComparison) -> Iterator[str]:
-    known_total, different = outcome.known.total(), outcome.different.total()
-    total = outcome.equal + outcome.unsettled + known_total + different
-    yield f"{total} reads compared: {outcome.equal} equal, {known_total} known differences, {different} others"
-    if outcome.unsettled:
-        yield f"{outcome.unsettled} differed only at first, as clients wrote meanwhile"
-    for number, count in sorted(outcome.known.items()):
+    known_total, different_total = (
+        outcome.known_differences.total(),
+        outcome.unknown_differences.total(),
+    )
+    total = outcome.equal_count + outcome.unsettled_count + known_total + different_total
+    yield f"{total} reads compared: {outcome.equal_count} equal, {known_total} known differences, {different_total} others"
+    if outcome.unsettled_count:
+        yield f"{outcome.unsettled_count} differed only at first, as clients wrote meanwhile"
+    for number, count in sorted(outcome.known_differences.items()):
         yield f"{count} times known difference {number} of docs/differences.md"
-    for kind, count in outcome.different.most_common():
+    for kind, count in outcome.unknown_differences.most_common():
         yield f"{count} times different: {' '.join(kind)}"
         yield f"    {outcome.examples[kind]}"

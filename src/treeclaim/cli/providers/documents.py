@@ -10,7 +10,7 @@ from treeclaim.client.aggregates import AggregateNames, format_aggregate
 from treeclaim.client.states import compute_capacity, format_attribute, omit_empty_consumes
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, ProviderPart
 
-_WHOLE = 100
+_PERCENT = 100
 
 Document = dict[str, Any]
 """A row of GET /treeclaim/providers; each inventory also has `capacity`, `used`, and `held`, if it has holds."""
@@ -60,17 +60,17 @@ def add_holds(
 
 def format_holds(fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield the holds of an inventory as text."""
-    for held in fields.get("held", ()):
-        end = "" if held["until"] is None else f" until {held['until']}"
-        note = "" if held["note"] is None else f": {held['note']}"
-        yield f"{held['amount']} held for {held['project_id']}{end}{note}"
+    for hold in fields.get("held", ()):
+        end = "" if hold["until"] is None else f" until {hold['until']}"
+        note = "" if hold["note"] is None else f": {hold['note']}"
+        yield f"{hold['amount']} held for {hold['project_id']}{end}{note}"
 
 
 def compute_load(fields: Mapping[str, Any]) -> float:
     """Return the used percentage of an inventory's capacity."""
     if not fields["capacity"]:
-        return _WHOLE if fields["used"] else 0
-    return float(_WHOLE * fields["used"] / fields["capacity"])
+        return _PERCENT if fields["used"] else 0
+    return float(_PERCENT * fields["used"] / fields["capacity"])
 
 
 def format_inventories(

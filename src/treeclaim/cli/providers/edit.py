@@ -57,7 +57,7 @@ class EditProvider(CloudAction):
 def _edit(client: Client, uuid: str, file: Path) -> int:
     """Open the editor until the provider is written or the edit ends; return the exit status."""
     base = _read(client, uuid)
-    first = text = _serialize(base)
+    first_text = text = _serialize(base)
     notes: list[str] = []
     for _ in range(_MOST_EDITS):
         edited = _edit_text(file, _add_notes(text, base.name, notes))
@@ -66,20 +66,22 @@ def _edit(client: Client, uuid: str, file: Path) -> int:
             return 1
         if edited == text and notes:
             raise CommandError(*notes, "nothing was changed")
-        if edited == first and not notes:
+        if edited == first_text and not notes:
             print_lines("Nothing was changed.")
             return 0
         text = edited
         try:
             plan = make_plan(client, _parse(text, uuid), prune=True)
         except TopologyError as error:
-            above = _HEAD.count("\n") + len(error.problems)
-            notes = [f"line {problem.line + above}: {problem.text}" for problem in error.problems]
+            added_lines = _HEAD.count("\n") + len(error.problems)
+            notes = [
+                f"line {problem.line + added_lines}: {problem.text}" for problem in error.problems
+            ]
             continue
         if _write(client, plan, base.generation):
             return 0
-        before, base = base, _read(client, uuid)
-        foreign_change = PlannedChange(before, replace(base, parent=before.parent))
+        former_state, base = base, _read(client, uuid)
+        foreign_change = PlannedChange(former_state, replace(base, parent=former_state.parent))
         notes = [
             "Another client changed this provider meanwhile:",
             *(f"  {field}" for field in foreign_change.format_differences({})),

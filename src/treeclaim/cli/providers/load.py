@@ -83,17 +83,17 @@ class CopyService(DeclaredCommand):
             else:
                 outcome = copy(source, target, report)
         _report_copy(outcome, only_compared=options.compare)
-        return 1 if outcome.refused or outcome.differences else 0
+        return 1 if outcome.refusal_texts or outcome.differences else 0
 
 
 def _report(outcome: LoadOutcome, *, dry_run: bool = False) -> int:
     if outcome.is_interrupted:
         warn(
-            f"Interrupted: {len(outcome.done)} of {len(outcome.plan.changes)} providers match the "
+            f"Interrupted: {len(outcome.applied_changes)} of {len(outcome.plan.changes)} providers match the "
             f"file ({_format_summary(outcome)}). Run the same command again to continue."
         )
         return INTERRUPTED
-    _print_first(warn, "refused", outcome.refused)
+    _print_first(warn, "refused", outcome.refusal_texts)
     print_lines(_format_summary(outcome, dry_run=dry_run))
     return 1 if outcome.refusals else 0
 
@@ -116,24 +116,24 @@ def _show_difference(outcome: LoadOutcome) -> None:
         for name in names:
             printer.print(f"+ {kind} {name}", style="green")
     for change in plan.changes:
-        after, action = change.after, change.action
-        if after.uuid in outcome.refusals:
+        state, action = change.after, change.action
+        if state.uuid in outcome.refusals:
             continue
         if action is not Action.KEEP:
-            printer.print(f"{action.value} {after.name} {after.uuid}", style=_STYLES[action])
+            printer.print(f"{action.value} {state.name} {state.uuid}", style=_STYLES[action])
         for field in change.format_differences(plan.names):
             printer.print(f"    {field}", style=_STYLES[Action(field[0])])
 
 
 def _format_summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
-    created, changed, deleted, unchanged = (
+    created_count, changed_count, deleted_count, unchanged_count = (
         len(outcome.list_names(action))
         for action in (Action.CREATE, Action.CHANGE, Action.DELETE, Action.KEEP)
     )
-    refused = f", {len(outcome.refusals)} refused" if outcome.refusals else ""
+    refused_text = f", {len(outcome.refusals)} refused" if outcome.refusals else ""
     return (
-        f"{created} {'would be ' if dry_run else ''}created, {changed} changed, "
-        f"{deleted} deleted, {unchanged} unchanged{refused}"
+        f"{created_count} {'would be ' if dry_run else ''}created, {changed_count} changed, "
+        f"{deleted_count} deleted, {unchanged_count} unchanged{refused_text}"
     )
 
 
@@ -141,9 +141,9 @@ def _report_copy(outcome: CopyOutcome, *, only_compared: bool) -> None:
     if not only_compared:
         print_lines(
             f"{outcome.providers} providers and {outcome.consumers} consumers written, "
-            f"{outcome.unchanged} already equal"
+            f"{outcome.unchanged_count} already equal"
         )
-    _print_first(print_lines, "refused", outcome.refused)
+    _print_first(print_lines, "refused", outcome.refusal_texts)
     _print_first(print_lines, "differs", outcome.differences)
     if not outcome.differences:
         print_lines("The target has everything that the source has.")

@@ -68,8 +68,10 @@ def _format_consumers(allocations: Mapping[str, Any]) -> list[str]:
         f"{uuid}: {format_amounts(allocations[uuid]['resources'])}"
         for uuid in sorted(allocations)[:_MOST_CONSUMERS]
     ]
-    missing = len(allocations) - _MOST_CONSUMERS
-    return [*texts, f"and {missing} more (-f json shows all)"] if missing > 0 else texts
+    missing_count = len(allocations) - _MOST_CONSUMERS
+    return (
+        [*texts, f"and {missing_count} more (-f json shows all)"] if missing_count > 0 else texts
+    )
 
 
 class WatchChanges(CloudAction):

@@ -69,8 +69,8 @@ class ListTrees(CloudLister):
             *(p.name.title() for p in parts),
         )
         if not rows:
-            none = "No provider matches." if is_filtered else "There are no providers."
-            return Result(columns, (), [], notes=[none])
+            note = "No provider matches." if is_filtered else "There are no providers."
+            return Result(columns, (), [], notes=[note])
         has_aggregates = any(document.get(AGGREGATES.name) for _, document in rows)
         names = (has_aggregates and read_aggregate_names(client)) or {}
         fields = _FIELDS if options.inventories else ()
@@ -99,7 +99,7 @@ def _select_rows(
     uuids = {document["uuid"] for _, document in rows}
     if options.trait:
         uuids = {row["uuid"] for row in client.providers(required=",".join(options.trait))}
-    above: set[str | None] = set()
+    ancestor_uuids: set[str | None] = set()
     matching: list[TreeRow] = []
     for depth, document in reversed(rows):
         stock = document[INVENTORIES.name]
@@ -110,12 +110,12 @@ def _select_rows(
         )
         if document["uuid"] in uuids and is_loaded and (stock or not options.classes):
             matching.append((depth, {**document, INVENTORIES.name: stock}))
-        elif document["uuid"] in above:
-            kept = ("uuid", "name", "parent_provider_uuid", "root_provider_uuid")
-            matching.append((depth, {name: document[name] for name in kept}))
+        elif document["uuid"] in ancestor_uuids:
+            shown_members = ("uuid", "name", "parent_provider_uuid", "root_provider_uuid")
+            matching.append((depth, {name: document[name] for name in shown_members}))
         else:
             continue
-        above.add(document["parent_provider_uuid"])
+        ancestor_uuids.add(document["parent_provider_uuid"])
     return matching[::-1]
 
 
@@ -167,9 +167,9 @@ def _format_provider(
         for text in texts:
             yield make_line(f"  {word}{text}", style="cyan" if part is TRAITS else "")
     for name, fields in document.get(INVENTORIES.name, {}).items():
-        held = sum(entry["amount"] for entry in fields.get("held", ()))
-        used, capacity = fields["used"], fields["capacity"]
-        full = f"  {name} {draw_bar(used, capacity, held=held, width=20)} {used}/{capacity}"
-        yield make_line(full, (format_fields(fields, shown_fields), "dim"))
+        held_amount = sum(entry["amount"] for entry in fields.get("held", ()))
+        used_amount, capacity = fields["used"], fields["capacity"]
+        bar_text = f"  {name} {draw_bar(used_amount, capacity, held_part=held_amount, width=20)} {used_amount}/{capacity}"
+        yield make_line(bar_text, (format_fields(fields, shown_fields), "dim"))
         for text in format_holds(fields):
             yield make_line(f"    {text}", style="dim")

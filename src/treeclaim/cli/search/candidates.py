@@ -189,8 +189,8 @@ class CountCandidates(CloudLister):
         requests = self._build_queries(options)
         domains = None if options.domains is None else resolve_domains(client, options.domains)
         queries = {name: str(resolve_providers(client, query)) for name, query in requests.items()}
-        counted = {} if domains is None else {"domains": domains, "limit": options.limit}
-        capacities = client.capacity(queries, **counted)
+        domain_arguments = {} if domains is None else {"domains": domains, "limit": options.limit}
+        capacities = client.capacity(queries, **domain_arguments)
         names = (options.domains and read_aggregate_names(client)) or {}
         columns = ("Request", "Fits", "At Most", "When Empty", "Complete", "Domains")
         members = ("fits", "at_most", "when_empty", "complete")

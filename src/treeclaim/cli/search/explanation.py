@@ -147,8 +147,8 @@ def _format_provider(
     if name is None:
         yield f"{provider['name']}: {attributes or 'has none of these attributes'}"
         return
-    free, requested = provider["free"], provider["requested"]
-    yield f"{provider['name']}: {free} {name} free, {requested} requested"
+    free_amount, requested_amount = provider["free"], provider["requested"]
+    yield f"{provider['name']}: {free_amount} {name} free, {requested_amount} requested"
     if "attributes" in provider:
         yield f"  {attributes or 'has none of these attributes'}"
     if provider["uuid"] not in limits:

@@ -104,12 +104,14 @@ def sync(options: argparse.Namespace) -> None:
         database = configuration.options.placement_database
         await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
         require_usable_server(store.engine, configuration.database)
-        before = set(sa.inspect(store.engine).get_table_names())
+        old_tables = set(sa.inspect(store.engine).get_table_names())
         schema.sync(store.engine)
         store.write(standard_names.sync_standard_names)
-        made = set(sa.inspect(store.engine).get_table_names()) - before
+        new_tables = set(sa.inspect(store.engine).get_table_names()) - old_tables
     print_lines(
-        f"Made {len(made)} tables." if made else "The tables are there already; none was made."
+        f"Made {len(new_tables)} tables."
+        if new_tables
+        else "The tables are there already; none was made."
     )
 
 
@@ -127,11 +129,11 @@ def stamp(options: argparse.Namespace) -> None:
                 f"{options.version!r} is not a revision that this program can use; it can only use "
                 f"{PLACEMENT_REVISION}. Nothing was changed."
             )
-        missing = placement.tables.keys() - set(sa.inspect(store.engine).get_table_names())
-        if missing - {alembic_version.name}:
+        missing_tables = placement.tables.keys() - set(sa.inspect(store.engine).get_table_names())
+        if missing_tables - {alembic_version.name}:
             raise CommandError(
                 "the database does not have the tables of this revision "
-                f"({', '.join(sorted(missing)[:3])} …); 'treeclaim db sync' makes them. Nothing "
+                f"({', '.join(sorted(missing_tables)[:3])} …); 'treeclaim db sync' makes them. Nothing "
                 "was changed."
             )
         schema.stamp(store.engine, options.version)
@@ -140,8 +142,8 @@ def stamp(options: argparse.Namespace) -> None:
 def prune(options: argparse.Namespace) -> None:
     """Delete rows that the change feed no longer needs."""
     with _open_ready_store(options) as (store, _):
-        deleted = store.housekeeper.prune(timedelta(hours=options.keep_hours))
-        print_lines(f"{deleted} rows of the change feed deleted")
+        deleted_count = store.housekeeper.prune(timedelta(hours=options.keep_hours))
+        print_lines(f"{deleted_count} rows of the change feed deleted")
 
 
 def reset_feed(options: argparse.Namespace) -> None:
@@ -160,9 +162,9 @@ def check_takeover(options: argparse.Namespace) -> int:
         print_lines(f"{finding.level.name.lower():7} {finding.subject}: {finding.text}")
         if finding.remedy:
             print_lines(f"        → {finding.remedy}")
-    worst = max(finding.level for finding in findings)
-    print_lines(_VERDICTS[worst])
-    return int(worst)
+    worst_level = max(finding.level for finding in findings)
+    print_lines(_VERDICTS[worst_level])
+    return int(worst_level)
 
 
 def migrate_online(options: argparse.Namespace) -> int:
@@ -179,39 +181,39 @@ def migrate_online(options: argparse.Namespace) -> int:
         totals: dict[str, Counter[str]] = {}
         if limit is None:
             print_lines(f"Running batches of {_BATCH} until complete")
-        migrated, has_failed = _migrate_batch(store, owner, limit or _BATCH, totals)
-        while migrated and limit is None:
-            migrated, has_failed = _migrate_batch(store, owner, _BATCH, totals)
+        migrated_count, has_failed = _migrate_batch(store, owner, limit or _BATCH, totals)
+        while migrated_count and limit is None:
+            migrated_count, has_failed = _migrate_batch(store, owner, _BATCH, totals)
     table = PrettyTable(["Migration", "Total Found", "Completed"])
     for name, total in totals.items():
         table.add_row([name, total["found"], total["done"]])
     print_lines(*str(table).splitlines())
-    if has_failed and not migrated:
+    if has_failed and not migrated_count:
         return FAILED
-    return _MORE_TO_DO if migrated else 0
+    return _MORE_TO_DO if migrated_count else 0
 
 
 def _migrate_batch(
-    store: Store, owner: Owner, most: int, totals: dict[str, Counter[str]]
+    store: Store, owner: Owner, limit: int, totals: dict[str, Counter[str]]
 ) -> tuple[int, bool]:
     """Migrate a bounded number of records; return their number, and whether a migration failed."""
-    migrated, has_failed = 0, False
+    migrated_count, has_failed = 0, False
     for migration in MIGRATIONS:
-        if migrated >= most:
+        if migrated_count >= limit:
             break
         name = migration.__name__
         try:
-            matched, done = store.write(migration, most - migrated, owner)
+            match_count, done_count = store.write(migration, limit - migrated_count, owner)
         except TreeclaimError as error:
             _LOG.exception("The migration %s failed", name)
             print_lines(f"Error attempting to run {name}: {error}")
             has_failed = True
-            matched, done = 0, 0
-        if matched:
-            print_lines(f"{matched} rows matched query {name}, {done} migrated")
-        totals.setdefault(name, Counter()).update(found=matched, done=done)
-        migrated += done
-    return migrated, has_failed
+            match_count, done_count = 0, 0
+        if match_count:
+            print_lines(f"{match_count} rows matched query {name}, {done_count} migrated")
+        totals.setdefault(name, Counter()).update(found=match_count, done=done_count)
+        migrated_count += done_count
+    return migrated_count, has_failed
 
 
 def _parse_limit(text: str | None) -> int | None:
@@ -255,11 +257,11 @@ class _Checks(UpgradeCommands):
         )
 
     def _check_consumers(self) -> Result:
-        missing = self._store.read(count_rows, CONSUMERS_WITHOUT_RECORD)
-        if not missing:
+        record_count = self._store.read(count_rows, CONSUMERS_WITHOUT_RECORD)
+        if not record_count:
             return Result(Code.SUCCESS)
         return Result(
             Code.WARNING,
-            f"There are {missing} incomplete consumers table records for existing allocations. "
+            f"There are {record_count} incomplete consumers table records for existing allocations. "
             f"{_REMEDY}",
         )

@@ -124,22 +124,24 @@ def _read_lines(file: str) -> Iterator[SettingLine]:
 
 def find_unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find unknown sections and options in files and in the environment."""
-    known: defaultdict[str, set[str]] = defaultdict(set)
+    known_names: defaultdict[str, set[str]] = defaultdict(set)
     for group, options in groups:
         for option in options:
-            known[group or _DEFAULT] |= {option.dest, option.name.replace("-", "_")}
+            known_names[group or _DEFAULT] |= {option.dest, option.name.replace("-", "_")}
             for former in option.deprecated_opts:
                 former_name = (former.name or option.name).replace("-", "_")
-                known[former.group or group or _DEFAULT].add(former_name)
+                known_names[former.group or group or _DEFAULT].add(former_name)
     for where, group, name in places.lines:
-        if group in known and name is not None and name not in known[group]:
-            near = did_you_mean(name, known[group])
-            yield ConfigFinding(False, where, f"unknown option {name} in [{group}]{near}")
-        elif group not in known and name is None:
+        if group in known_names and name is not None and name not in known_names[group]:
+            advice = did_you_mean(name, known_names[group])
+            yield ConfigFinding(False, where, f"unknown option {name} in [{group}]{advice}")
+        elif group not in known_names and name is None:
             yield ConfigFinding(
-                False, where, f"unknown section [{group}]{did_you_mean(group, known)}"
+                False, where, f"unknown section [{group}]{did_you_mean(group, known_names)}"
             )
-    upper = {group.upper(): {name.upper() for name in names} for group, names in known.items()}
+    upper = {
+        group.upper(): {name.upper() for name in names} for group, names in known_names.items()
+    }
     for variable in sorted(os.environ):
         match = _VARIABLE.fullmatch(variable)
         if match is not None and match[2] not in (names := upper.get(match[1], set())):

@@ -163,29 +163,29 @@ class EntryReader:
 
     def __init__(self, problems: list[DocumentFault]) -> None:
         self._problems = problems
-        self._known: dict[tuple[int, bool], PlannedProvider | None] = {}
+        self._providers_by_key: dict[tuple[int, bool], PlannedProvider | None] = {}
 
-    def read_entries(self, items: Items, *, nested: bool) -> list[PlannedProvider]:
+    def read_entries(self, items: Items, *, is_nested: bool) -> list[PlannedProvider]:
         """Read a list of entries; omit entries without a valid name."""
         entries = []
         for item, line in zip(items, items.lines, strict=True):
             # Aliases of an entry are the same object, which is read only once.
-            key = id(item), nested
+            key = id(item), is_nested
             if not isinstance(item, Members):
                 self._report(line, "a mapping is expected, with at least a name")
-            elif key not in self._known:
-                self._known[key] = self._read_entry(item, nested=nested)
-            entries.append(self._known.get(key))
+            elif key not in self._providers_by_key:
+                self._providers_by_key[key] = self._read_entry(item, is_nested=is_nested)
+            entries.append(self._providers_by_key.get(key))
         return [entry for entry in entries if entry is not None]
 
-    def _read_entry(self, entry: Members, *, nested: bool) -> PlannedProvider | None:
+    def _read_entry(self, entry: Members, *, is_nested: bool) -> PlannedProvider | None:
         children = None
         if isinstance(entry.get("children"), Items):
-            children = self.read_entries(entry["children"], nested=True)
+            children = self.read_entries(entry["children"], is_nested=True)
         members = self._validate(entry)
         if members is None:
             return None
-        if nested and "parent" in members.model_fields_set:
+        if is_nested and "parent" in members.model_fields_set:
             text = "a nested provider must not name a parent"
             self._report(entry.lines["parent"], text)
         if members.count > 1 and members.uuid is not None:
@@ -224,9 +224,11 @@ class EntryReader:
         except ValidationError as error:
             faults = error.errors(include_url=False)
         self._problems.extend(_make_fault(fault, entry) for fault in faults)
-        faulty = {fault["loc"][0] for fault in faults}
-        valid = {name: value for name, value in entry.items() if name not in faulty}
-        return None if "name" in faulty else _Members.model_validate(valid)
+        faulty_members = {fault["loc"][0] for fault in faults}
+        valid_members = {
+            name: value for name, value in entry.items() if name not in faulty_members
+        }
+        return None if "name" in faulty_members else _Members.model_validate(valid_members)
 
     def _read_values(self, entry: Members, members: _Members) -> dict[str, Any]:
         """Return the values of the parts in the file; report repeated names."""
@@ -266,7 +268,7 @@ def _make_fault(fault: Mapping[str, Any], entry: Members) -> DocumentFault:
         member_fields = models.get(len(path), _Consumed).model_fields
         words = unknown_word(str(path.pop()), tuple(member_fields))
     elif fault["type"] in ("list_type", "dict_type") and fault["input"] is None:
-        empty = "[]" if fault["type"] == "list_type" else "{}"
-        words += f"; write {empty} to remove them all"
+        empty_text = "[]" if fault["type"] == "list_type" else "{}"
+        words += f"; write {empty_text} to remove them all"
     where = ".".join(step for step in path if isinstance(step, str))
     return DocumentFault(line, f"{where}: {words}" if where else words)

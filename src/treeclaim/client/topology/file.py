@@ -71,43 +71,45 @@ def parse_topology(text: str, source: str) -> Topology:
             if name != "providers"
         )
         if isinstance(document["providers"], Items):
-            entries = EntryReader(problems).read_entries(document["providers"], nested=False)
+            entries = EntryReader(problems).read_entries(document["providers"], is_nested=False)
         else:
             text = "providers must be a list of providers"
             problems.append(DocumentFault(document.lines["providers"], text))
     elif not problems:
         problems.append(DocumentFault(1, "a mapping with a list 'providers' is expected"))
-    planned = _expand_all(entries, problems)
-    _check_unique(planned, problems)
-    return Topology(source, problems, planned)
+    providers = _expand_all(entries, problems)
+    _check_unique(providers, problems)
+    return Topology(source, problems, providers)
 
 
 def _expand_all(
     entries: Sequence[PlannedProvider], problems: list[DocumentFault]
 ) -> list[PlannedProvider]:
-    planned: list[PlannedProvider] = []
+    providers: list[PlannedProvider] = []
     for entry in entries:
         for provider in entry.expand():
-            planned.append(provider)
-            if len(planned) > MOST_PROVIDERS:
+            providers.append(provider)
+            if len(providers) > MOST_PROVIDERS:
                 text = f"these are more than {MOST_PROVIDERS} providers"
                 problems.append(DocumentFault(entry.line, text))
                 return []
-    return planned
+    return providers
 
 
-def _check_unique(planned: Sequence[PlannedProvider], problems: list[DocumentFault]) -> None:
+def _check_unique(providers: Sequence[PlannedProvider], problems: list[DocumentFault]) -> None:
     names: dict[str, int] = {}
     uuids: dict[str, int] = {}
-    for provider in planned:
+    for provider in providers:
         if not 0 < len(provider.name) <= _LONGEST_NAME:
             text = f"name {provider.name[:40]!r}… has more than {_LONGEST_NAME} characters"
             problems.append(DocumentFault(provider.line, text))
         for kind, text, lines in (("name", provider.name, names), ("uuid", provider.uuid, uuids)):
-            first = lines.setdefault(text, 0)
-            if not first:
+            first_line = lines.setdefault(text, 0)
+            if not first_line:
                 lines[text] = provider.line
             elif kind == "name" or provider.has_explicit_uuid:
-                where = f"that of line {first} too" if first != provider.line else "repeated"
+                where = (
+                    f"that of line {first_line} too" if first_line != provider.line else "repeated"
+                )
                 problem = f"{kind} {text!r} is {where}: it can stand for one only"
                 problems.append(DocumentFault(provider.line, problem))

@@ -38,20 +38,20 @@ def rename_consumed(values: PartValues, rename: Callable[[str], str]) -> PartVal
     stock = INVENTORIES.or_empty(values)
     if not any(fields.get("consumes") for fields in stock.values()):
         return values
-    renamed = {
+    renamed_inventories = {
         name: {**fields, "consumes": _rename_entries(fields["consumes"], rename)}
         if fields.get("consumes")
         else fields
         for name, fields in stock.items()
     }
-    return {**values, INVENTORIES.name: renamed}
+    return {**values, INVENTORIES.name: renamed_inventories}
 
 
 def _rename_entries(
     entries: Iterable[Mapping[str, Any]], rename: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    renamed = [{**entry, "provider": rename(entry["provider"])} for entry in entries]
-    return sorted(renamed, key=lambda entry: (entry["provider"], entry["resource_class"]))
+    renamed_entries = [{**entry, "provider": rename(entry["provider"])} for entry in entries]
+    return sorted(renamed_entries, key=lambda entry: (entry["provider"], entry["resource_class"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,14 @@ class PlannedProvider:
 
     def find_line(self, part: str, name: str) -> int:
         """Return the line of a name in a part; the line of the entry for classes of a card."""
-        listed = self.entry.get(part)
-        if isinstance(listed, Members):
-            return listed.lines.get(name, self.line)
-        return listed.lines[listed.index(name)] if isinstance(listed, Items) else self.line
+        part_entries = self.entry.get(part)
+        if isinstance(part_entries, Members):
+            return part_entries.lines.get(name, self.line)
+        return (
+            part_entries.lines[part_entries.index(name)]
+            if isinstance(part_entries, Items)
+            else self.line
+        )
 
     @property
     def parts(self) -> list[ProviderPart[Any]]:
