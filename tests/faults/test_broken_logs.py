@@ -63,9 +63,9 @@ def test_requests_are_answered_without_the_log_folder(tmp_path, log):
     )
     assert set(complaints.values()) == {1}, "standard error has one line of a process in a minute"
     assert "Traceback" not in server.log.read_text()
-    written = log.read_text()
-    assert written.count('"GET /resource_providers?name=afterwards" status: 200') == 20
-    assert "log lines were lost" in written
+    log_text = log.read_text()
+    assert log_text.count('"GET /resource_providers?name=afterwards" status: 200') == 20
+    assert "log lines were lost" in log_text
 
 
 def configuration_of(good):
@@ -100,10 +100,10 @@ def test_raising_log_handlers_affect_no_response_or_other_handler(tmp_path, log)
         with client_of(server.url) as client:
             statuses = [client.get("/resource_providers").status_code for _ in range(200)]
             assert statuses == [200] * 200
-        ready = eventually(
+        is_reported = eventually(
             lambda: "the thread log failed" in httpx.get(f"http://{admin}/ready").text, "named"
         )
-        assert ready
+        assert is_reported
         metrics = httpx.get(f"http://{admin}/metrics").text
         assert 'treeclaim_helper_failed_timestamp_seconds{thread="log"}' in metrics
         assert server.stop() == 0

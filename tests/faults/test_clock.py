@@ -71,8 +71,10 @@ def test_hold_expires_by_the_database_clock(kind, ahead, clock, tmp_path):
         ):
             client.headers.update(VERSION)
             host, hold = build(service.url).hosts[0], str(uuid.uuid4())
-            held = claim_of({host: {"resources": {"VCPU": 1}}}, consumer_type="TREECLAIM_HOLD")
-            put = client.put(f"/allocations/{hold}", json=held | {"hold": {}})
+            hold_body = claim_of(
+                {host: {"resources": {"VCPU": 1}}}, consumer_type="TREECLAIM_HOLD"
+            )
+            put = client.put(f"/allocations/{hold}", json=hold_body | {"hold": {}})
             assert put.status_code == 204, put.text
             other = claim_of({host: {"resources": {"VCPU": CAPACITY["VCPU"]}}})
             for leap in (ahead, "-86400", "+86400", ahead):
@@ -115,10 +117,10 @@ def claim(client, body):
 
 def preloaded(faketime):
     """The library that the program would preload, the one for threads."""
-    shown = subprocess.run(
+    result = subprocess.run(
         [faketime, "-m", "-f", "+0", "printenv", "LD_PRELOAD"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return shown.stdout.strip().split(":")[-1]
+    return result.stdout.strip().split(":")[-1]

@@ -34,8 +34,8 @@ def small_server(request, mounts, monkeypatch):
         try:
             # MariaDB drops no database once its own tables had no room; all goes with the server.
             server.drop = "SELECT 1"
-            with server.database(disk) as made:
-                yield made, disk
+            with server.database(disk) as new_database:
+                yield new_database, disk
         finally:
             server.stop()
 
@@ -89,14 +89,14 @@ def test_full_server_disk_refuses_only_writes_until_space_is_freed(small_server,
 
 
 def test_read_only_database_refuses_only_writes(own_server, tmp_path):
-    with own_server.database(tmp_path) as made:
-        database = with_plain_user(own_server, made)
+    with own_server.database(tmp_path) as new_database:
+        database = with_plain_user(own_server, new_database)
         with running(database, tmp_path, workers=2) as service, client_of(service.url) as client:
             promised = {create(client).json()["name"] for _ in range(5)}
-            set_read_only(own_server, made, "on")
+            set_read_only(own_server, new_database, "on")
             assert_unavailable(create(client))
             assert names(client) == promised
-            set_read_only(own_server, made, "off")
+            set_read_only(own_server, new_database, "off")
             promised.add(created_again(client))
             assert names(client) == promised
 

@@ -64,7 +64,7 @@ def at_node(database, node):
     return make_url(database).set(port=node.port).render_as_string(hide_password=False)
 
 
-def held(database):
+def read_allocations(database):
     """All allocations, as one node has them."""
     engine = sa.create_engine(database)
     query = "SELECT consumer_id, resource_provider_id, used FROM allocations"
@@ -77,7 +77,7 @@ def held(database):
 
 def require_equal(cluster, database):
     """Check that all nodes have the same allocations."""
-    first, *remaining = (held(at_node(database, node)) for node in cluster)
+    first, *remaining = (read_allocations(at_node(database, node)) for node in cluster)
     assert all(allocations == first for allocations in remaining)
 
 
@@ -285,10 +285,10 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("lags", [False, True])
-@pytest.mark.parametrize("written", PAIRS)
-def test_write_respects_a_write_of_another_node(stores, cloud, lag, written, lags):
+@pytest.mark.parametrize("pair", PAIRS)
+def test_write_respects_a_write_of_another_node(stores, cloud, lag, pair, lags):
     first_store, second_store = stores
-    error, write_of, other_of = PAIRS[written]
+    error, write_of, other_of = PAIRS[pair]
     operation, *arguments = write_of(cloud)
     other, *other_arguments = other_of(cloud)
 

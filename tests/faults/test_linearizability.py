@@ -19,9 +19,9 @@ def success(start, end, usage):
 read = partial(Step, "read")
 
 BEFORE, AFTER = success(0, 1, 4), success(0, 10, 4)
-HELD, FREED = success(0, 1, 3), Step("success", 4, 5, -3)
+CLAIM_STEP, RELEASE_STEP = success(0, 1, 3), Step("success", 4, 5, -3)
 LIFE = [claim(1, 0, 10), claim(2, 0, 10, -4, is_present=False)]
-SEEN = read(1, 2, 4, 1, {"consumer": 1})
+LISTING_STEP = read(1, 2, 4, 1, {"consumer": 1})
 
 CAPACITY = 4
 CASES = {
@@ -31,16 +31,16 @@ CASES = {
     "reads do not go back in time": ([AFTER, read(1, 2, 4, 1), read(3, 4, 0, 0)], False),
     "half a claim is never explained": ([AFTER, read(1, 2, 2, 1)], False),
     "two claims beyond the capacity": ([success(0, 9, 3), success(0, 9, 2)], False),
-    "a refusal without room": ([HELD, Step("refusal", 2, 3, 2)], True),
-    "a refusal with room": ([HELD, Step("refusal", 2, 3, 1)], False),
-    "a refusal after a release": ([HELD, FREED, Step("refusal", 6, 7, 2)], False),
+    "a refusal without room": ([CLAIM_STEP, Step("refusal", 2, 3, 2)], True),
+    "a refusal with room": ([CLAIM_STEP, Step("refusal", 2, 3, 1)], False),
+    "a refusal after a release": ([CLAIM_STEP, RELEASE_STEP, Step("refusal", 6, 7, 2)], False),
     "a claim with a lost response may take effect late": (
         [success(0, FOREVER, 4), read(5, 6, 0, 0), read(7, 8, 4, 1)],
         True,
     ),
-    "a write seen by a read": ([claim(1, 0, 10), SEEN], True),
+    "a write seen by a read": ([claim(1, 0, 10), LISTING_STEP], True),
     "a seen write and a later read without it": (
-        [claim(1, 0, 10), SEEN, read(3, 4, 0, 0, {})],
+        [claim(1, 0, 10), LISTING_STEP, read(3, 4, 0, 0, {})],
         False,
     ),
     "a listing after a write must show it": ([claim(1, 0, 1), read(2, 3, 0, 0, {})], False),

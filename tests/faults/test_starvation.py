@@ -121,8 +121,8 @@ def test_worker_serves_without_new_file_descriptors(tmp_path):
     with one_worker(tmp_path) as (service, client, worker), ExitStack() as stack:
         give_back = limit(worker, psutil.RLIMIT_NOFILE, worker.num_fds())
         assert works(client), "who is connected is answered"
-        others = [stack.enter_context(client_of(service.url)) for _ in range(8)]
-        for other in others:
+        other_clients = [stack.enter_context(client_of(service.url)) for _ in range(8)]
+        for other in other_clients:
             with suppress(httpx.TransportError):
                 assert other.get("/", timeout=0.2).status_code == 200
         give_back()

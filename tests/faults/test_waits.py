@@ -72,7 +72,7 @@ class Place:
             return client.get(path)
 
     @contextlib.contextmanager
-    def held(self, host):
+    def lock_host(self, host):
         """Lock the row of a host; yield the connection and a function that returns the sessions that wait for it."""
         engine = sa.create_engine(self.database, poolclass=sa.NullPool)
         with engine.connect() as holder:
@@ -97,17 +97,17 @@ def place_on(server, folder, waits):
 @pytest.fixture(params=EACH_SERVER, scope="module")
 def place(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("waits")
-    with place_on(server_of(request.param), folder, SHORT) as made:
-        yield made
+    with place_on(server_of(request.param), folder, SHORT) as new_place:
+        yield new_place
 
 
 @pytest.fixture(params=EACH_SERVER)
 def store(request, tmp_path):
     """A store with short limits."""
     with fresh_database_on(request.param, tmp_path) as database:
-        made = Store(DatabaseSettings(database, timeouts=SHORT))
-        yield made
-        made.close()
+        new_store = Store(DatabaseSettings(database, timeouts=SHORT))
+        yield new_store
+        new_store.close()
 
 
 def seconds_of(action):
@@ -123,8 +123,10 @@ def test_silent_database_gives_503_in_time(place, caplog):
     place.proxy.fall_silent()
     try:
         with ThreadPoolExecutor() as pool:
-            read = ["/allocation_candidates?resources=VCPU:1", "/resource_providers"] * 2
-            waiting = [pool.submit(seconds_of, lambda path=path: place.get(path)) for path in read]
+            paths = ["/allocation_candidates?resources=VCPU:1", "/resource_providers"] * 2
+            waiting = [
+                pool.submit(seconds_of, lambda path=path: place.get(path)) for path in paths
+            ]
             claims = [
                 pool.submit(seconds_of, lambda host=host: place.claim(host))
                 for host in place.hosts
@@ -153,7 +155,7 @@ def test_silent_database_gives_503_in_time(place, caplog):
 
 
 def test_external_lock_gives_503_while_reads_continue(place):
-    with place.held(place.hosts[0]) as (_, waiting):
+    with place.lock_host(place.hosts[0]) as (_, waiting):
         with ThreadPoolExecutor() as pool:
             claims = [
                 pool.submit(seconds_of, lambda: place.claim(place.hosts[0])) for _ in range(6)
@@ -175,14 +177,16 @@ def test_external_lock_gives_503_while_reads_continue(place):
 
 @pytest.fixture(params=EACH_SERVER, scope="module")
 def patient_place(request, tmp_path_factory):
-    with place_on(server_of(request.param), tmp_path_factory.mktemp("patient"), PATIENT) as made:
-        yield made
+    with place_on(
+        server_of(request.param), tmp_path_factory.mktemp("patient"), PATIENT
+    ) as new_place:
+        yield new_place
 
 
 def test_first_claim_of_a_project_does_not_block_other_claims(patient_place):
     place, project = patient_place, str(uuid.uuid4())
     with ThreadPoolExecutor() as pool:
-        with place.held(place.hosts[0]) as (_, waiting):
+        with place.lock_host(place.hosts[0]) as (_, waiting):
             first = pool.submit(place.claim, place.hosts[0], project=project)
             eventually(waiting)
             assert place.claim(place.hosts[1], project=project).status_code == 204
@@ -194,7 +198,7 @@ def test_deadlocked_claim_is_retried(patient_place):
     place = patient_place
     with ThreadPoolExecutor() as pool:
         # The claim has the first host and waits for the second; then the holder wants the first.
-        with place.held(place.hosts[1]) as (holder, waiting):
+        with place.lock_host(place.hosts[1]) as (holder, waiting):
             if holder.dialect.name == "postgresql":
                 # Only the other one looks for deadlocks, so it is the victim.
                 holder.exec_driver_sql("SET deadlock_timeout = '1h'")
@@ -211,7 +215,7 @@ def test_deadlocked_claim_is_retried(patient_place):
 def test_claim_outlasts_the_lock_wait_timeout_of_the_server(patient_place):
     place = patient_place
     with ThreadPoolExecutor() as pool:
-        with place.held(place.hosts[0]) as (holder, waiting):
+        with place.lock_host(place.hosts[0]) as (holder, waiting):
             if holder.dialect.name == "postgresql":
                 pytest.skip("PostgreSQL lets everybody wait without end")
             limit = holder.exec_driver_sql("SELECT @@global.innodb_lock_wait_timeout").scalar()
@@ -262,7 +266,7 @@ def test_every_connection_detects_a_lost_server_machine(store):
         pooled = [session.connection.dbapi_connection for session in (first, second)]
         for connection in (*pooled, third):
             with line_of(connection) as line:
-                kept, counted, between, unanswered = (
+                idle_seconds, probe_count, probe_interval, user_timeout = (
                     line.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
                     for name in (
                         "TCP_KEEPIDLE",
@@ -272,8 +276,8 @@ def test_every_connection_detects_a_lost_server_machine(store):
                     )
                 )
                 assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-            assert kept + counted * between <= 2 * SHORT.tcp
-            assert unanswered == 1000 * SHORT.tcp
+            assert idle_seconds + probe_count * probe_interval <= 2 * SHORT.tcp
+            assert user_timeout == 1000 * SHORT.tcp
 
 
 def sleep_of(engine, seconds):
@@ -298,16 +302,16 @@ def test_request_statement_times_out_and_full_read_does_not(store):
 
 
 def test_timed_out_write_sends_no_further_statement(store):
-    begun = []
+    begun_statements = []
 
     def slowly(transaction):
         for number in range(10 * SHORT.write):
-            begun.append(number)
+            begun_statements.append(number)
             transaction.scalar(sleep_of(store.engine, 1))
 
     with pytest.raises(StoreUnavailableError):
         store.write(slowly)
-    assert 1 < len(begun) <= SHORT.write + 2
+    assert 1 < len(begun_statements) <= SHORT.write + 2
 
 
 @pytest.mark.usefixtures("postgresql")

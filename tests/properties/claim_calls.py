@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.reference.model import HOLD, Claim, Condition
 
 CONSUMERS = [f"c0000000-0000-0000-0000-{number:012}" for number in range(8)]
-HOLDS, OTHERS = CONSUMERS[:4], CONSUMERS[4:]
+HOLDS, PLAIN_CONSUMERS = CONSUMERS[:4], CONSUMERS[4:]
 """The consumers that are holds in most writes, and those that are not."""
 
 ROOT, CHILD, MOVER = PROVIDERS = [f"a0000000-0000-0000-0000-{number:012}" for number in range(3)]
@@ -68,21 +68,23 @@ CONDITIONS = st.sampled_from(
 @st.composite
 def amounts(draw, most):
     """Draw amounts, nearly all of them in steps."""
-    drawn = draw(st.dictionaries(st.sampled_from(INVENTORIES), st.integers(1, most), max_size=3))
+    drawn_amounts = draw(
+        st.dictionaries(st.sampled_from(INVENTORIES), st.integers(1, most), max_size=3)
+    )
     if draw(st.integers(0, 19)) == 7:
-        return drawn
+        return drawn_amounts
     return {
         (provider, name): math.ceil(amount / STEP_SIZES[name]) * STEP_SIZES[name]
-        for (provider, name), amount in drawn.items()
+        for (provider, name), amount in drawn_amounts.items()
     }
 
 
 @st.composite
 def several_claims(draw, most=3):
     """Draw claims of different consumers, none of which is a source of another."""
-    pool = draw(st.sampled_from([*[OTHERS] * 5, *[CONSUMERS] * 3, HOLDS]))
+    pool = draw(st.sampled_from([*[PLAIN_CONSUMERS] * 5, *[CONSUMERS] * 3, HOLDS]))
     consumers = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=most, unique=True))
-    sources = [uuid for uuid in HOLDS if uuid not in consumers] or OTHERS[:1]
+    sources = [uuid for uuid in HOLDS if uuid not in consumers] or PLAIN_CONSUMERS[:1]
     return [draw(claim_of(consumer, sources)) for consumer in consumers]
 
 

@@ -49,8 +49,8 @@ def picture_of(model):
     drawn_by_hold, draws = {uuid: {} for uuid in holds}, {}
     for draw in model.draws:
         draws.setdefault((draw.consumer, draw.hold), {})[draw.inventory] = draw.amount
-        drawn = drawn_by_hold[draw.hold]
-        drawn[draw.inventory] = drawn.get(draw.inventory, 0) + draw.amount
+        drawn_amounts = drawn_by_hold[draw.hold]
+        drawn_amounts[draw.inventory] = drawn_amounts.get(draw.inventory, 0) + draw.amount
     requests = {
         uuid: model.requests[uuid][0] if uuid in model.requests else None
         for uuid, record in model.consumers.items()
@@ -79,24 +79,26 @@ class Judge:
         self.sums, self.used = {}, {}
         self._with_consumed = model.with_consumed
 
-    def compare(self, shown, capacity, changed):
+    def compare(self, picture, capacity, changed):
         """Check a picture after a call that may have changed the sums of some holds; None: of all."""
         used = Counter()
-        for record in shown.consumers.values():
+        for record in picture.consumers.values():
             used.update(self._with_consumed(record["amounts"]))
         for inventory in INVENTORIES:
             assert used[inventory] <= max(capacity[inventory] or 0, self.used.get(inventory, 0))
-        drawn_by_hold = {uuid: Counter() for uuid in shown.holds}
+        drawn_by_hold = {uuid: Counter() for uuid in picture.holds}
         drawn_by_consumer = Counter()
-        for (uuid, hold), drawn in shown.draws.items():
-            drawn_by_hold[hold].update(drawn)
-            drawn_by_consumer.update({(uuid, where): amount for where, amount in drawn.items()})
+        for (uuid, hold), drawn_amounts in picture.draws.items():
+            drawn_by_hold[hold].update(drawn_amounts)
+            drawn_by_consumer.update(
+                {(uuid, where): amount for where, amount in drawn_amounts.items()}
+            )
         for (uuid, inventory), amount in drawn_by_consumer.items():
-            assert amount <= shown.consumers[uuid]["amounts"][inventory]
-        assert drawn_by_hold == shown.drawn_by_hold
+            assert amount <= picture.consumers[uuid]["amounts"][inventory]
+        assert drawn_by_hold == picture.drawn_by_hold
         sums = {
-            uuid: Counter(shown.consumers[uuid]["amounts"]) + drawn_by_hold[uuid]
-            for uuid, terms in shown.holds.items()
+            uuid: Counter(picture.consumers[uuid]["amounts"]) + drawn_by_hold[uuid]
+            for uuid, terms in picture.holds.items()
             if terms["returns"]
         }
         if changed is not None:

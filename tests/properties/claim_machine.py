@@ -29,8 +29,8 @@ from tests.properties.claim_calls import (
     INVENTORIES,
     MOVER,
     NEWEST,
-    OTHERS,
     PARENTS,
+    PLAIN_CONSUMERS,
     PROVIDERS,
     REQUESTS,
     ROOT,
@@ -83,7 +83,7 @@ class ClaimMachine(RuleBasedStateMachine):
     send_requests: Any
     send_condition: Any
     send_no_condition: Any
-    shown: Any
+    read_picture: Any
 
     def __init__(self):
         super().__init__()
@@ -140,7 +140,7 @@ class ClaimMachine(RuleBasedStateMachine):
 
     def absent_consumers(self):
         """Return consumers without allocations that are no holds in most writes."""
-        return [uuid for uuid in OTHERS if uuid not in self.model.consumers]
+        return [uuid for uuid in PLAIN_CONSUMERS if uuid not in self.model.consumers]
 
     def write_model(self, claims, model=None, **options):
         """Return why the model refuses a write."""
@@ -162,13 +162,13 @@ class ClaimMachine(RuleBasedStateMachine):
     @rule()
     def make_holds(self):
         """Create the holds that do not exist."""
-        held = {INVENTORIES[0]: 3, INVENTORIES[1]: 2, INVENTORIES[2]: 1, INVENTORIES[5]: 1}
+        hold_amounts = {INVENTORIES[0]: 3, INVENTORIES[1]: 2, INVENTORIES[2]: 1, INVENTORIES[5]: 1}
         for uuid, returns, projects in zip(
             HOLDS, (True, True, False), (["q"], [], []), strict=False
         ):
             if uuid not in self.model.holds:
                 terms = {"until": None, "returns": returns, "projects": projects}
-                claim = Claim(uuid, dict(held), "p", "actual", HOLD, hold=terms)
+                claim = Claim(uuid, dict(hold_amounts), "p", "actual", HOLD, hold=terms)
                 self.replace([claim], NEWEST)
 
     @rule(claims=several_claims(1), version=st.sampled_from(VERSIONS))
@@ -203,9 +203,9 @@ class ClaimMachine(RuleBasedStateMachine):
             return
         source = self.present_consumers()[number % len(self.present_consumers())]
         record = self.model.consumers[source]
-        kept = {} if moves_all else dict.fromkeys(list(record["amounts"])[:1], 2)
+        kept_amounts = {} if moves_all else dict.fromkeys(list(record["amounts"])[:1], 2)
         claims = [
-            Claim(source, kept, record["project"], "actual"),
+            Claim(source, kept_amounts, record["project"], "actual"),
             Claim(absent[0], dict(record["amounts"]), project or record["project"], "actual"),
         ]
         self.replace_several(claims[:: 1 if number else -1], version)
@@ -395,9 +395,9 @@ class ClaimMachine(RuleBasedStateMachine):
     @invariant()
     def database_and_model_are_equal(self):
         """Compare the driver's picture with the model's."""
-        shown = self.shown()
-        assert shown == picture_of(self.model)
-        self.judge.compare(shown, self.model.capacity, self.changed)
+        picture = self.read_picture()
+        assert picture == picture_of(self.model)
+        self.judge.compare(picture, self.model.capacity, self.changed)
 
 
 def nearby_hold(holds, source):

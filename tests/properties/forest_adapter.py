@@ -62,8 +62,11 @@ def names_of(world):
     """The traits and the classes that there are: those of all worlds, and those of this one."""
     traits = {name for provider in world.providers for name in provider.traits}
     classes = {name for provider in world.providers for name in provider.stock}
-    known = (SHARING, *TRAITS)
-    return (*known, *sorted(traits - set(known))), (*CLASSES, *sorted(classes - set(CLASSES)))
+    known_traits = (SHARING, *TRAITS)
+    return (*known_traits, *sorted(traits - set(known_traits))), (
+        *CLASSES,
+        *sorted(classes - set(CLASSES)),
+    )
 
 
 def ids_of(world):

@@ -76,10 +76,10 @@ def expressions(draw):
 
 
 def conditions(draw):
-    use = {"on_use": True, **chosen(draw, {"began": True})}
-    time = chosen(draw, {"until": "2999-01-01T00:00:00Z"})
+    use = {"on_use": True, **choose_members(draw, {"began": True})}
+    time = choose_members(draw, {"until": "2999-01-01T00:00:00Z"})
     terms = {"effect": draw.choice(["no_new", "leave"]), **draw.choice([use, time])}
-    return {draw.choice(KEYS): terms | chosen(draw, {"reason": "by night"})}
+    return {draw.choice(KEYS): terms | choose_members(draw, {"reason": "by night"})}
 
 
 def amounts(draw):
@@ -189,7 +189,7 @@ def alternatives(draw):
 def capacity(draw):
     """The body of a question for how many fit."""
     queries = {name: searched(draw, parameters(SEARCHING[0])) for name in "ab"}
-    return {"requests": queries, **chosen(draw, {"domains": domains(draw), "limit": 2})}
+    return {"requests": queries, **choose_members(draw, {"domains": domains(draw), "limit": 2})}
 
 
 def domains(draw):
@@ -233,7 +233,7 @@ def _with_holds(draw, request):
     elif kind < 0.4:
         del request["consumer_type"]
         terms = {"returns": True, "projects": ["other"], "note": "n", "drawn": {}}
-        request["hold"] = {"until": "2999-01-01T00:00:00Z", **chosen(draw, terms)}
+        request["hold"] = {"until": "2999-01-01T00:00:00Z", **choose_members(draw, terms)}
 
 
 def rule(draw, count):
@@ -242,10 +242,10 @@ def rule(draw, count):
     members: dict[str, object] = {"with": partners, "requests": [draw.randrange(count)]}
     if name != "same_domain":
         members = {**members, "soft": True}
-    return {"domains": domains(draw), name: value, **chosen(draw, members)}
+    return {"domains": domains(draw), name: value, **choose_members(draw, members)}
 
 
-def chosen(draw, members):
+def choose_members(draw, members):
     return {name: value for name, value in members.items() if draw.random() < 0.5}
 
 
@@ -258,7 +258,7 @@ def draw_assumptions(draw):
         "max_unit": 4,
         "step_size": 1,
     }
-    stock = {"total": 4, **chosen(draw, amounts | {"allocation_ratio": 2.0})}
+    stock = {"total": 4, **choose_members(draw, amounts | {"allocation_ratio": 2.0})}
     additions = {
         "parent_provider_uuid": None,
         "root_provider_uuid": None,
@@ -269,19 +269,23 @@ def draw_assumptions(draw):
         # It is new: this is refused.
         "generation": 0,
     }
-    new = str(UUID(int=7000))
-    stock |= chosen(
-        draw, {"consumes": [{"provider": new, "resource_class": "MEMORY_MB", "amount": 2}]}
+    new_uuid = str(UUID(int=7000))
+    stock |= choose_members(
+        draw, {"consumes": [{"provider": new_uuid, "resource_class": "MEMORY_MB", "amount": 2}]}
     )
-    entry = {"uuid": new, "name": "new", "inventories": {"VCPU": stock, "MEMORY_MB": {"total": 9}}}
-    entry |= chosen(draw, additions)
+    entry = {
+        "uuid": new_uuid,
+        "name": "new",
+        "inventories": {"VCPU": stock, "MEMORY_MB": {"total": 9}},
+    }
+    entry |= choose_members(draw, additions)
     members = {
         "release": draw.sample(CONSUMERS, 2),
         "without": [str(UUID(int=9000))],
         "providers": [entry],
         "place": {"requests": [{"query": query, "amount": 2} for query in queries]},
     }
-    return chosen(draw, members)
+    return choose_members(draw, members)
 
 
 def perhaps_given(draw):
@@ -309,7 +313,7 @@ def survival(draw):
         "from_holds": draw.sample(HOLDS, 1),
         "limit": 2,
     }
-    return {"domains": domains(draw), **chosen(draw, members)}
+    return {"domains": domains(draw), **choose_members(draw, members)}
 
 
 def moves(draw):
@@ -323,19 +327,19 @@ def moves(draw):
             {"keep": {"mix": MIX, "empty_trees": True}},
         ]
     )
-    movable = chosen(draw, {"projects": ["p"], "except": draw.sample(CONSUMERS, 1)})
+    movable = choose_members(draw, {"projects": ["p"], "except": draw.sample(CONSUMERS, 1)})
     members = planned(draw) | {
         "movable": {"consumer_types": ["INSTANCE"], **movable},
         "both_at_once": False,
         "max_moves": 2,
     }
-    return {"goal": goal, **chosen(draw, members)}
+    return {"goal": goal, **choose_members(draw, members)}
 
 
 BODIES = {
     "/treeclaim/audit": lambda draw: {
         "living": {"INSTANCE": draw.sample(CONSUMERS, 2)},
-        **chosen(draw, {"older_than": 0}),
+        **choose_members(draw, {"older_than": 0}),
     },
     "/treeclaim/candidates": lambda draw: alternatives(draw) | perhaps_given(draw),
     "/treeclaim/capacity": lambda draw: capacity(draw) | perhaps_given(draw),
@@ -461,19 +465,19 @@ def put_inventories(draw, service, at, generation):
 def claim(draw, service, provider):
     """Claim an amount of a provider for a consumer, or release the consumer."""
     consumer = draw.choice([*CONSUMERS, *HOLDS])
-    held = send(service, "GET", f"/allocations/{consumer}").json()
+    stored_allocations = send(service, "GET", f"/allocations/{consumer}").json()
     amount = {"resources": {draw.choice(CLASSES): draw.randint(1, 3)}}
     body = {
         "allocations": {} if draw.random() < 0.2 else {provider: amount},
         "project_id": "project",
         "user_id": "user",
-        "consumer_generation": held.get("consumer_generation"),
+        "consumer_generation": stored_allocations.get("consumer_generation"),
     }
     if consumer in HOLDS:
         body["hold"] = {"returns": draw.random() < 0.5}
     else:
         body["consumer_type"] = "INSTANCE"
-        body |= chosen(draw, {"from_holds": [draw.choice(HOLDS)], "tolerates": KEYS[:1]})
+        body |= choose_members(draw, {"from_holds": [draw.choice(HOLDS)], "tolerates": KEYS[:1]})
     call(service, "PUT", f"/allocations/{consumer}", body)
 
 
@@ -483,7 +487,7 @@ def call(service, method, path, body):
     assert answer.status < 500, (method, path, body, answer)
 
 
-def ask_question(service, question):
+def ask(service, question):
     method, path, query, body = question
     answer = send(service, method, path, query=query.encode(), body=body, version=VERSION)
     return answer.status, re.sub(rb"req-[0-9a-f-]{36}", b"request", answer.body)
@@ -494,28 +498,31 @@ def ask_question(service, question):
 def test_worker_with_a_history_responds_like_a_new_one(number, run_seed, tmp_path):
     draw = random.Random(f"{run_seed} {number}")
     url = fresh_database(tmp_path)
-    seen = Counter()
-    with start_on(url, tmp_path) as old, start_on(url, tmp_path) as other:
+    status_counts = Counter()
+    with start_on(url, tmp_path) as old_service, start_on(url, tmp_path) as other:
         for name in TRAITS[:2]:
-            call(old, "PUT", f"/traits/{name}", None)
+            call(old_service, "PUT", f"/traits/{name}", None)
         for _ in range(3 * len(PROVIDERS)):
-            write(draw, old)
-        mix(draw, old)
+            write(draw, old_service)
+        mix(draw, old_service)
         for _ in range(ROUNDS):
             # Sent before the writes too, so that caches must follow them.
             round_of_questions = [questions(draw) for _ in range(QUESTIONS_EACH)]
             for question in round_of_questions:
-                ask_question(old, question)
+                ask(old_service, question)
             for _ in range(WRITES_EACH):
-                write(draw, draw.choice([old, other]))
-            with start_on(url, tmp_path) as new:
+                write(draw, draw.choice([old_service, other]))
+            with start_on(url, tmp_path) as new_service:
                 while round_of_questions:
                     question = round_of_questions.pop()
-                    long_lived, fresh = ask_question(old, question), ask_question(new, question)
-                    assert long_lived == fresh, question
-                    seen[long_lived[0]] += 1
-                    round_of_questions += next_page(question, long_lived[1])
-    assert seen[200] > 0.6 * sum(seen.values()), seen
+                    long_lived_answer, fresh_answer = (
+                        ask(old_service, question),
+                        ask(new_service, question),
+                    )
+                    assert long_lived_answer == fresh_answer, question
+                    status_counts[long_lived_answer[0]] += 1
+                    round_of_questions += next_page(question, long_lived_answer[1])
+    assert status_counts[200] > 0.6 * sum(status_counts.values()), status_counts
 
 
 def test_explanation_mentions_no_condition_that_has_gone(tmp_path):
@@ -534,13 +541,13 @@ def test_explanation_mentions_no_condition_that_has_gone(tmp_path):
         {"name": "p2", "uuid": PROVIDERS[2]},
     ]
     condition = f"/treeclaim/providers/{PROVIDERS[2]}/conditions/CLEANING"
-    with start_on(url, tmp_path) as old:
-        call(old, "POST", "/treeclaim/providers", {"providers": trees})
-        call(old, "PUT", condition, {"effect": "no_new"})
-        during = ask_question(old, question)
-        call(old, "DELETE", condition, None)
-        with start_on(url, tmp_path) as new:
-            assert ask_question(old, question) == ask_question(new, question) == during
+    with start_on(url, tmp_path) as old_service:
+        call(old_service, "POST", "/treeclaim/providers", {"providers": trees})
+        call(old_service, "PUT", condition, {"effect": "no_new"})
+        during = ask(old_service, question)
+        call(old_service, "DELETE", condition, None)
+        with start_on(url, tmp_path) as new_service:
+            assert ask(old_service, question) == ask(new_service, question) == during
 
 
 def next_page(question, answer):
@@ -563,8 +570,8 @@ def test_every_member_of_a_body_has_values():
                 bodies[operation.path] = names
     assert BODIES.keys() == bodies.keys() - DRY_RUNS_IN_THE_DATABASE
     draw = random.Random(0)
-    for path, made in BODIES.items():
-        used = set().union(*(keys_of(made(draw)) for _ in range(800)))
+    for path, make_body in BODIES.items():
+        used = set().union(*(keys_of(make_body(draw)) for _ in range(800)))
         assert bodies[path] <= used, (path, bodies[path] - used)
 
 

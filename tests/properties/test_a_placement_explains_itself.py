@@ -63,13 +63,13 @@ def compare(world, call):
         if reference.concerns(rule, number) and not rule.soft
     ]
 
-    def matching(less, without, kept):
+    def matching(less, without, kept_rules):
         result = set()
         for anchor, (alloc, _) in anchored_without(
             outcome.world, less, without, MOST_COMBINATIONS
         ):
             reference.anchor = anchor
-            if all(reference.keeps(at, number, alloc, None) for at in kept):
+            if all(reference.keeps(at, number, alloc, None) for at in kept_rules):
                 result.add(uuid_of(anchor))
         return result
 
@@ -90,11 +90,14 @@ def compare(world, call):
     assert result["advice"] == sentences, (where, sentences)
     for tree in result["nearest"]:
         blocking = tree["blocked_by"]
-        kept = set(rules) - {constraint["detail"].get("rule") for constraint in blocking}
+        kept_rules = set(rules) - {constraint["detail"].get("rule") for constraint in blocking}
         without = [
             (constraint["reason"], constraint["group"], constraint["detail"])
             for constraint in blocking
         ]
         without = [constraint for constraint in without if constraint[0] != "rule"]
-        assert tree["root_provider"]["uuid"] in matching(request, without, kept), (where, tree)
+        assert tree["root_provider"]["uuid"] in matching(request, without, kept_rules), (
+            where,
+            tree,
+        )
     return result

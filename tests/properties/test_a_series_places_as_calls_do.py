@@ -18,8 +18,8 @@ from tests.properties.forest_adapter import (
 )
 from tests.properties.test_what_is_kept_follows_writes import (
     differences_of_usage,
-    draw_changes,
-    written,
+    told_changes,
+    worlds_after_writes,
 )
 from tests.reference.strategies import clouds, consuming_at_times, easy_requests, ordered_requests
 from tests.reference.world import Group, Request, uuid_of
@@ -70,8 +70,8 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(question, data):
         world = change_usage(forest, world, used)
         if data.draw(st.integers(0, 4)) == 0:
             before = records_of(world)
-            world = data.draw(written(world))
-            forest.apply(data.draw(draw_changes(before, records_of(world))))
+            world = data.draw(worlds_after_writes(world))
+            forest.apply(data.draw(told_changes(before, records_of(world))))
 
 
 def placed(world, placing_requests):
@@ -109,13 +109,13 @@ def released(data, world):
     return used
 
 
-def change_usage(kept, world, changes):
+def change_usage(forest, world, changes):
     """Change used amounts in a Forest and a world; return the world."""
     after = world.using(lambda p, c, used: max(used + changes[uuid_of(p), c], 0))
     usage = {}
-    for old, new in zip(records_of(world), records_of(after), strict=True):
-        differences = differences_of_usage(old, new)
+    for old_record, new_record in zip(records_of(world), records_of(after), strict=True):
+        differences = differences_of_usage(old_record, new_record)
         if any(differences.values()):
-            usage[new.id] = UsageChange(differences, 0, 0, 0.0)
-    kept.apply(make_changes(usage=usage))
+            usage[new_record.id] = UsageChange(differences, 0, 0, 0.0)
+    forest.apply(make_changes(usage=usage))
     return after

@@ -9,7 +9,7 @@ from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.properties.test_placing_is_that_of_one_after_the_other import ordered
 from tests.reference.candidates import SHARING, Reference, TooManyError
 from tests.reference.keeping import emptied
-from tests.reference.placing import taken
+from tests.reference.placing import take_candidate
 from tests.reference.strategies import AGGREGATES, worlds_with_requests
 from tests.reference.world import uuid_of
 from tests.tiers import many_worlds
@@ -69,7 +69,7 @@ def count(world, request, keeps=lambda trees: True):
         )
         if result is None:
             return fits
-        world = taken(world, result)
+        world = take_candidate(world, result)
         fits += 1
         if fits > MOST:
             raise TooManyError

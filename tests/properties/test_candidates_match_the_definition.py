@@ -37,7 +37,7 @@ def any_requests(world):
     return st.one_of(requests(world), extended_requests(world))
 
 
-def alone(question):
+def with_one_request(question):
     """The question with its request as the only one of a list."""
     world, request = question
     return world, [request]
@@ -45,8 +45,8 @@ def alone(question):
 
 QUESTIONS = {
     "standard": several(requests),
-    "split amounts": divided().map(alone),
-    "groups that consume one inventory": cards().map(alone),
+    "split amounts": divided().map(with_one_request),
+    "groups that consume one inventory": cards().map(with_one_request),
     "extension": several(extended_requests),
     "comparisons": compared_devices(),
     "consumption": several(any_requests, consuming),

@@ -144,7 +144,7 @@ class HttpCalls(ClaimMachine):
         assert response.status_code in (204, 404), response.text
         return response.status_code == 204
 
-    def shown(self):
+    def read_picture(self):
         """Return consumers, holds, draws, requests and conditions as the service shows them."""
         consumers, holds, drawn_by_hold, draws = {}, {}, {}, {}
         listed = self.get("/treeclaim/allocations?limit=1000&include=requests")["consumers"]
@@ -161,8 +161,8 @@ class HttpCalls(ClaimMachine):
                     name: entry["hold"][name] for name in ("until", "returns", "projects")
                 }
                 drawn_by_hold[uuid] = flat(entry["hold"]["drawn"])
-            for hold, drawn in entry.get("drawn_from", {}).items():
-                draws[uuid, hold] = flat(drawn)
+            for hold, drawn_amounts in entry.get("drawn_from", {}).items():
+                draws[uuid, hold] = flat(drawn_amounts)
         requests = {entry["uuid"]: entry["request"] for entry in listed}
         return Picture(consumers, holds, drawn_by_hold, draws, requests, self.shown_conditions())
 
@@ -196,18 +196,18 @@ class HttpCalls(ClaimMachine):
                 )
             )
         reasons = [reason_of(response) for response in responses]
-        shown = self.shown()
+        picture = self.read_picture()
         for order in itertools.permutations(range(len(claims))):
             trial = copy.deepcopy(self.model)
             expected = {at: self.write_model([copy.deepcopy(claims[at])], trial) for at in order}
             is_this_order = all(
                 is_expected(reason, expected[at]) for at, reason in enumerate(reasons)
             )
-            if is_this_order and shown == picture_of(trial):
+            if is_this_order and picture == picture_of(trial):
                 self.model = trial
                 break
         else:
-            raise AssertionError((reasons, expected, shown))
+            raise AssertionError((reasons, expected, picture))
         self.changed = {claim.consumer for claim in claims}
 
     @rule(
@@ -218,7 +218,7 @@ class HttpCalls(ClaimMachine):
     def place(self, claims, partial, dry):
         """POST /treeclaim/placements for new consumers, and the same call again."""
         self.remove_ended()
-        new = []
+        new_claims = []
         for claim in self.adapted(claims, NEWEST):
             if claim.consumer in self.model.consumers:
                 continue
@@ -231,16 +231,20 @@ class HttpCalls(ClaimMachine):
                 # The search counts the slices that held parts consume as free; only parts are drawn.
                 claim.sources = []
             claim.request = [query_of(claim)]
-            new.append(claim)
-        if not new:
+            new_claims.append(claim)
+        if not new_claims:
             return
-        body = {"requests": list(map(placement_of, new)), "partial": partial, "dry_run": dry}
+        body = {
+            "requests": list(map(placement_of, new_claims)),
+            "partial": partial,
+            "dry_run": dry,
+        }
         response = self.call("POST", "/treeclaim/placements", body)
-        placed = self.placed(new)
-        self.changed = {claim.consumer for claim in new}
+        placed = self.placed(new_claims)
+        self.changed = {claim.consumer for claim in new_claims}
         if isinstance(placed, str):
             assert reason_of(response) == placed, response.text
-        elif len(placed) < len(new) and not partial:
+        elif len(placed) < len(new_claims) and not partial:
             assert response.json()["errors"][0]["code"] == "treeclaim.unplaced", response.text
         else:
             is_new = bool(placed) and not dry
@@ -302,10 +306,12 @@ class HttpCalls(ClaimMachine):
     def read_requests(self, _turn):
         """GET /allocations/{uuid}: the kept requests of consumers, present and past."""
         for uuid in CONSUMERS:
-            shown = self.get(f"/allocations/{uuid}")
-            kept, _ = self.model.requests.get(uuid, (None, None))
-            assert shown["request"] == kept, uuid
-            assert shown["request_valid"] == (kept and self.is_valid(uuid, kept))
+            document = self.get(f"/allocations/{uuid}")
+            stored_request, _ = self.model.requests.get(uuid, (None, None))
+            assert document["request"] == stored_request, uuid
+            assert document["request_valid"] == (
+                stored_request and self.is_valid(uuid, stored_request)
+            )
 
     def is_valid(self, uuid, request):
         """Return whether the allocations of a consumer, and draws from it, add up to a query."""
@@ -328,10 +334,10 @@ class HttpCalls(ClaimMachine):
         usages = self.get(f"/resource_providers/{provider}/usages")["usages"]
         assert usages == {name: self.model.used((provider, name)) for name in names}
         totals = self.get("/treeclaim/totals")["totals"]
-        for name, shown in totals.items():
+        for name, sums in totals.items():
             keys = [key for key in INVENTORIES if key[1] == name]
-            assert shown["used"] == sum(self.model.used(key) for key in keys)
-            assert shown["held"] == sum(
+            assert sums["used"] == sum(self.model.used(key) for key in keys)
+            assert sums["held"] == sum(
                 self.model.with_consumed(self.model.amounts(hold))[key]
                 for hold in self.model.holds
                 for key in keys

@@ -6,7 +6,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
-from tests.properties.test_candidates_match_the_definition import alone, several
+from tests.properties.test_candidates_match_the_definition import several, with_one_request
 from tests.reference.blocking import matching_without, without_group
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import KINDS, Lenient, funnel
@@ -34,10 +34,10 @@ def nested_requests(world):
 
 
 QUESTIONS = {
-    "competing groups": cards().map(alone),
+    "competing groups": cards().map(with_one_request),
     "worlds": several(nested_requests, count=REQUESTS_EACH),
     "consumption": several(nested_requests, consuming, REQUESTS_EACH),
-    "split amounts": divided().map(alone),
+    "split amounts": divided().map(with_one_request),
 }
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in list(QUESTIONS)[1:]]
 
@@ -93,13 +93,13 @@ def check_funnel(world, request, explanation, where):
 
 
 def check_nearest(explanation, matching, where):
-    shown = {
+    constraints_by_root = {
         nearest["root_provider"]["uuid"]: nearest["blocked_by"]
         for nearest in explanation["nearest"]
     }
-    assert not shown.keys() & matching, where
-    assert len(shown) == explanation["trees"]["considered"] - len(matching), where
-    for blocked in shown.values():
+    assert not constraints_by_root.keys() & matching, where
+    assert len(constraints_by_root) == explanation["trees"]["considered"] - len(matching), where
+    for blocked in constraints_by_root.values():
         assert blocked, where
 
 
@@ -120,16 +120,18 @@ def check_order_of_nearest(world, request, explanation, where):
     ranked = sorted(
         Reference(world).roots, key=lambda root: -sum(root in trees for trees in satisfied)
     )
-    shown = [nearest["root_provider"]["uuid"] for nearest in explanation["nearest"]]
-    assert shown == [uuid_of(root) for root in ranked if uuid_of(root) in shown], where
+    shown_roots = [nearest["root_provider"]["uuid"] for nearest in explanation["nearest"]]
+    assert shown_roots == [uuid_of(root) for root in ranked if uuid_of(root) in shown_roots], where
 
 
 def satisfying(world, request, group):
     """Return the roots of the trees that match a request with this group alone."""
     judged = {(group.suffix, name, kind) for name in group.resources for kind in KINDS}
     can_split = frozenset() if group.suffix else request.can_split
-    alone = Request((group,), can_split=can_split, split_policy=request.split_policy)
-    return Lenient(world, frozenset(judged), sums_groups=False).matching(alone, MOST_COMBINATIONS)
+    single_request = Request((group,), can_split=can_split, split_policy=request.split_policy)
+    return Lenient(world, frozenset(judged), sums_groups=False).matching(
+        single_request, MOST_COMBINATIONS
+    )
 
 
 def check_advice(world, request, explanation, where):
@@ -163,12 +165,12 @@ def lessened(world, request):
 
 def is_all_of_a_group(request, constraint):
     """Return whether a group requests nothing but a class; the unsuffixed group needs a class."""
-    named = {
+    named_suffixes = {
         named_suffix
         for inside, outside in request.same_subtree
         for named_suffix in (*inside, *outside)
     }
-    named.update(suffix for _, suffixes, _ in request.values for suffix in suffixes)
+    named_suffixes.update(suffix for _, suffixes, _ in request.values for suffix in suffixes)
     (group,) = [group for group in request.groups if group.suffix == constraint.group]
-    is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named
+    is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named_suffixes
     return len(group.resources) == 1 and (is_bare or not group.suffix)

@@ -19,7 +19,7 @@ from tests.properties.forest_adapter import (
 )
 from tests.reference import keeping
 from tests.reference.candidates import TooManyError
-from tests.reference.placing import taken
+from tests.reference.placing import take_candidate
 from tests.reference.strategies import (
     CLASSES,
     easy_device_requests,
@@ -64,11 +64,11 @@ def questions(draw):
 
 def model_mix(mix):
     """The mix as the Forest takes it."""
-    named = {
+    mix_requests = {
         f"r{number}": MixRequest(candidate_request(request), weight)
         for number, (request, weight) in enumerate(mix.requests)
     }
-    return Mix("m", named)
+    return Mix("m", mix_requests)
 
 
 def request_for(original, mix, limit=None):
@@ -163,4 +163,4 @@ def test_sequential_placements_see_earlier_ones_as_written(call):
         assert [named_candidate(world, body.allocations, body.mappings)] == expected, where
         event(f"placed by {type(queries[key]).__name__}")
         scratch.take(candidate.allocations)
-        world = taken(world, expected[0][0])
+        world = take_candidate(world, expected[0][0])

@@ -97,14 +97,14 @@ def tight_question(chance):
         for number in range(count)
     ]
     requests = {n: Request((Group("", {"VCPU": n}),)) for n in range(1, size + 1)}
-    free = dict.fromkeys(range(count), size)
+    free_amounts = dict.fromkeys(range(count), size)
     consumers = []
     for number in range(chance.randint(count, 6)):
         units = chance.choice([1, 1, 2, 2, 3])
-        places = [host for host, n in free.items() if n >= units]
-        if places and sum(free.values()) - units >= size - 1:
+        places = [host for host, n in free_amounts.items() if n >= units]
+        if places and sum(free_amounts.values()) - units >= size - 1:
             host = chance.choice(places)
-            free[host] -= units
+            free_amounts[host] -= units
             cells = {(f"h{host}", "VCPU"): units}
             movable = chance.random() < 0.93
             consumers.append(Consumer(f"c{number}", cells, (requests[units],), movable))
@@ -116,11 +116,11 @@ def tight_question(chance):
     )
     goal = chance.choice(["empty", "fit", "keep"])
     if goal == "empty":
-        host = min(free, key=lambda name: (free[name] == size, chance.random()))
+        host = min(free_amounts, key=lambda name: (free_amounts[name] == size, chance.random()))
         return replace(question, emptied=frozenset({f"h{host}"}))
     units = chance.randint(max(2, size - 1), size)
     if goal == "fit":
-        fits = sum(n // units for n in free.values())
+        fits = sum(n // units for n in free_amounts.values())
         return replace(question, fit=(requests[units], fits + 1))
     mix = ((requests[units], chance.randint(2, 5)), (requests[2], 1))
     return replace(question, mix=mix, empty_trees=chance.random() < 0.5)
@@ -152,8 +152,8 @@ def any_question(chance):
             consumer = replace(consumer, requests=(), is_hold=True, is_movable=False)
         elif kind < 0.4:
             cell = chance.choice(list(cells))
-            drawn = {("hold", *cell): chance.randint(1, cells[cell])}
-            consumer = replace(consumer, drawn=drawn)
+            drawn_amounts = {("hold", *cell): chance.randint(1, cells[cell])}
+            consumer = replace(consumer, drawn_amounts=drawn_amounts)
         consumers.append(consumer)
     reference = Reference(world)
     names = [consumer.name for consumer in consumers]
@@ -166,7 +166,7 @@ def any_question(chance):
         both_at_once=chance.random() < 0.5,
     )
     if goal == "empty":
-        in_use = sorted({reference.root(p) for each in consumers for p, _ in each.held})
+        in_use = sorted({reference.root(p) for each in consumers for p, _ in each.held_amounts})
         in_use = in_use or reference.roots
         count = min(len(in_use), chance.choice([1, 1, 1, 2]))
         return replace(question, emptied=frozenset(chance.sample(in_use, count)))
@@ -186,30 +186,30 @@ def rule_of(chance, names):
 
 def fits_in(world):
     """Counts what fits, once for each state."""
-    known = {}
+    counts_by_key = {}
 
     def fits(request, used):
         key = id(request), frozenset((cell, n) for cell, n in used.items() if n)
-        if key not in known:
+        if key not in counts_by_key:
             forest = forest_of(using(world, used))
             capacity = count_capacity(
                 forest, candidate_request(request), CapacityLimits(None, 0), Budget()
             )
-            known[key] = capacity["fits"]
-        return known[key]
+            counts_by_key[key] = capacity["fits"]
+        return counts_by_key[key]
 
     return fits
 
 
 def counts_in(world):
     """Counts a request in all trees, once for each state."""
-    known = {}
+    counts_by_key = {}
 
     def count(request, used):
         key = id(request), frozenset((cell, n) for cell, n in used.items() if n)
-        if key not in known:
-            known[key] = count_everywhere(using(world, used), request)
-        return known[key]
+        if key not in counts_by_key:
+            counts_by_key[key] = count_everywhere(using(world, used), request)
+        return counts_by_key[key]
 
     return count
 
@@ -218,14 +218,14 @@ def model_of(question):
     used = Counter()
     for consumer in question.consumers:
         if not (consumer.is_movable and consumer.requests):
-            used.update(consumer.held)
+            used.update(consumer.held_amounts)
     freed = using(question.world, used)
-    known = {}
+    candidates_by_id = {}
 
     def candidates(request):
-        if id(request) not in known:
-            known[id(request)] = listed(freed, request)
-        return known[id(request)]
+        if id(request) not in candidates_by_id:
+            candidates_by_id[id(request)] = listed(freed, request)
+        return candidates_by_id[id(request)]
 
     return Model(question, candidates, fits_in(question.world), counts_in(question.world))
 
@@ -234,7 +234,7 @@ def occupied(world, consumers):
     """Return the world with the allocations of the consumers."""
     used = Counter()
     for consumer in consumers:
-        used.update(consumer.held)
+        used.update(consumer.held_amounts)
     return using(world, used)
 
 
@@ -245,10 +245,10 @@ def planned(consumer):
         "p",
         "TREECLAIM_HOLD" if consumer.is_hold else "t",
         7,
-        by_provider(consumer.held),
+        by_provider(consumer.held_amounts),
         tuple(map(candidate_request, consumer.requests)),
         tuple(range(len(consumer.requests))),
-        drawn_by_hold(consumer.drawn),
+        drawn_by_hold(consumer.drawn_amounts),
         consumer.is_hold,
     )
 
@@ -285,9 +285,9 @@ def answer_to(question, budget=None):
     return find_move_plan(forest, consumers, call, budget or Budget())
 
 
-def drawn_by_hold(drawn):
+def drawn_by_hold(amounts_by_cell):
     drawn_amounts = {}
-    for (hold, provider, name), n in drawn.items():
+    for (hold, provider, name), n in amounts_by_cell.items():
         drawn_amounts.setdefault(uuid_of(hold), {}).setdefault(uuid_of(provider), {})[name] = n
     return drawn_amounts
 
@@ -323,7 +323,7 @@ def compare(question):
     if not question.mix:
         assert answer["reached"] == truth.reached(value)
     if question.emptied:
-        assert (before["left"], after["left"]) == (truth.left({}), truth.left(moved))
+        assert (before["left"], after["left"]) == (truth.count_left({}), truth.count_left(moved))
         assert len(answer["stuck"]) == after["left"]
     if any(len(options) > MOST_OPTIONS for options in truth.options.values()):
         return

@@ -15,7 +15,7 @@ from tests.properties.forest_adapter import (
     rank,
 )
 from tests.reference.candidates import Reference, TooManyError
-from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
+from tests.reference.placing import TREES, Call, ConsumerGroup, Placer, Rule
 from tests.reference.scores import Scores
 from tests.reference.strategies import AGGREGATES, seldom, worlds_with_requests
 from tests.reference.world import uuid_of
@@ -37,7 +37,7 @@ def rules(draw, count):
     )
     return Rule(
         domains=draw(st.one_of(st.just(TREES), aggregates)),
-        others=draw(seldom(st.just((OTHER,)), ())),
+        other_consumers=draw(seldom(st.just((OTHER,)), ())),
         requests=draw(
             seldom(st.frozensets(st.integers(0, count - 1), min_size=1), frozenset(range(count)))
         ),
@@ -55,10 +55,10 @@ def questions(draw):
     for number in range(count):
         names = tuple(f"c{number}{at}" for at in range(draw(st.integers(1, 4))))
         requests_of_call.append(
-            Wanted(tuple(draw(st.lists(kinds, min_size=1, max_size=2))), names)
+            ConsumerGroup(tuple(draw(st.lists(kinds, min_size=1, max_size=2))), names)
         )
-    made = draw(st.lists(rules(count), max_size=3))
-    affine = [rule for rule in made if rule.same_domain][:1]
+    drawn_rules = draw(st.lists(rules(count), max_size=3))
+    affine = [rule for rule in drawn_rules if rule.same_domain][:1]
     holds = st.lists(
         st.tuples(
             st.sampled_from([provider.name for provider in world.providers]),
@@ -72,7 +72,7 @@ def questions(draw):
     holders = draw(seldom(st.fixed_dictionaries({"c00": holds, OTHER: holds}), {}))
     return world, Call(
         requests=tuple(requests_of_call),
-        rules=tuple([rule for rule in made if not rule.same_domain] + affine),
+        rules=tuple([rule for rule in drawn_rules if not rule.same_domain] + affine),
         partial=not affine and draw(st.booleans()),
         holders=holders,
     )
@@ -91,13 +91,13 @@ def ordered(world, request):
 @property_of(30, questions())
 def test_batch_placement_equals_sequential_placements(question):
     world, call = question
-    known = {}
+    candidates_by_key = {}
 
     def once(world, request):
         key = (str(world), id(request))
-        if key not in known:
-            known[key] = ordered(world, request)
-        return known[key]
+        if key not in candidates_by_key:
+            candidates_by_key[key] = ordered(world, request)
+        return candidates_by_key[key]
 
     try:
         expected = Placer(world, call, once).place()
@@ -120,10 +120,10 @@ def test_batch_placement_equals_sequential_placements(question):
 
 def placed(world, call, *, explain=False):
     """Return a placer of a call in the Forest, and the outcome."""
-    made = {}
+    requests_by_id = {}
 
     def request_of(request):
-        return made.setdefault(id(request), candidate_request(request))
+        return requests_by_id.setdefault(id(request), candidate_request(request))
 
     placing_call = model.PlacingCall(
         requests=tuple(
@@ -138,7 +138,7 @@ def placed(world, call, *, explain=False):
                 rule.max_per_domain,
                 rule.max_skew,
                 rule.same_domain,
-                rule.others,
+                rule.other_consumers,
                 rule.requests,
                 rule.soft,
             )

@@ -28,13 +28,13 @@ EASY = 0.95
 """Share of a cloud in use up to which plans must come near their bounds."""
 
 
-def named(amounts):
+def amounts_by_class(amounts):
     return dict(zip(CLASSES, amounts, strict=True))
 
 
 def request_of(amounts):
     """A request for something of one provider."""
-    return CandidateRequest((RequestGroup("_A", named(amounts)),))
+    return CandidateRequest((RequestGroup("_A", amounts_by_class(amounts)),))
 
 
 class Cloud:
@@ -42,8 +42,8 @@ class Cloud:
 
     Attributes:
         size: Amounts of a cell.
-        free: Free amounts of each cell, by the number of its provider; a host with one cell is its own root.
-        held: Number of consumers by provider and flavor.
+        free_amounts: Free amounts of each cell, by the number of its provider; a host with one cell is its own root.
+        counts_by_flavor: Number of consumers by provider and flavor.
     """
 
     def __init__(self, seed, hosts, cells, filled):
@@ -51,25 +51,25 @@ class Cloud:
         self.size = tuple(n // cells for n in HOST)
         parts = range(2, 2 + cells) if cells > 1 else [1]
         numbers = [10 * host + part for host in range(hosts) for part in parts]
-        self.free = dict.fromkeys(numbers, self.size)
-        self.held = Counter()
+        self.free_amounts = dict.fromkeys(numbers, self.size)
+        self.counts_by_flavor = Counter()
         misses = used = 0
         while misses < 200 and used < filled * hosts * HOST[0]:
             (flavor,) = chance.choices(FLAVORS, WEIGHTS)
             misses += 1
             for number in chance.sample(numbers, min(20, len(numbers))):
-                if all(map(ge, self.free[number], flavor)):
-                    self.held[number, flavor] += 1
-                    self.free[number] = tuple(map(sub, self.free[number], flavor))
+                if all(map(ge, self.free_amounts[number], flavor)):
+                    self.counts_by_flavor[number, flavor] += 1
+                    self.free_amounts[number] = tuple(map(sub, self.free_amounts[number], flavor))
                     used += flavor[0]
                     misses = 0
                     break
 
     def forest(self):
         records = {}
-        for number, free in self.free.items():
+        for number, amounts in self.free_amounts.items():
             root = number // 10 * 10 + 1
-            stock = named(zip(self.size, map(sub, self.size, free), strict=True))
+            stock = amounts_by_class(zip(self.size, map(sub, self.size, amounts), strict=True))
             records.setdefault(root, record(root))
             parent = None if number == root else root
             records[number] = record(number, parent=parent, root=root, inventories=stock)
@@ -84,11 +84,11 @@ class Cloud:
                 "p",
                 "INSTANCE",
                 1,
-                {provider_uuid(number): named(flavor)},
+                {provider_uuid(number): amounts_by_class(flavor)},
                 (requests[flavor],),
                 (0,),
             )
-            for (number, flavor), count in self.held.items()
+            for (number, flavor), count in self.counts_by_flavor.items()
             for at in range(count)
         ]
 
@@ -97,19 +97,25 @@ class Cloud:
         end = time.monotonic() + PATIENT_SECONDS
         call = MovesCall(goal, max_moves=100)
         plan = find_move_plan(self.forest(), self.consumers(), call, Budget(), end)
-        free = {provider_uuid(number): named(amounts) for number, amounts in self.free.items()}
+        free_amounts = {
+            provider_uuid(number): amounts_by_class(amounts)
+            for number, amounts in self.free_amounts.items()
+        }
         for move in plan["moves"]:
             for of, sign in (("to", -1), ("from", 1)):
-                for provider, held in move[of].items():
-                    for name, n in held["resources"].items():
-                        free[provider][name] += sign * n
-                        assert free[provider][name] >= 0
+                for provider, allocation in move[of].items():
+                    for name, n in allocation["resources"].items():
+                        free_amounts[provider][name] += sign * n
+                        assert free_amounts[provider][name] >= 0
         return plan
 
     def is_room_made(self, share):
         """Return whether after a plan near its bound one more large consumer fits."""
         large = tuple(3 * n // 4 for n in self.size)
-        fits = sum(min(free[at] // n for at, n in enumerate(large)) for free in self.free.values())
+        fits = sum(
+            min(amounts[at] // n for at, n in enumerate(large))
+            for amounts in self.free_amounts.values()
+        )
         return is_near_its_bound(self.plan(CapacityGoal(request_of(large), fits + 1)), share)
 
 

@@ -173,18 +173,18 @@ def check_count(cloud, query):
         dry = placement(query, names) | {"partial": True, "dry_run": True}
         placed = post(client, "/treeclaim/placements", dry)["placements"]
         assert len(placed) == counted["fits"] <= counted["at_most"], (query, counted)
-        done = 0
+        placed_count = 0
         for name in names:
             answer = client.post("/treeclaim/placements", json=placement(query, [name]))
             assert answer.status_code in (201, 409), answer.text
             if answer.status_code == 409:
                 break
-            done += 1
+            placed_count += 1
         # A consumer that tolerates a condition that has begun may follow in a call of its own.
         if "tolerates" in query:
-            assert done >= counted["fits"], (query, counted)
+            assert placed_count >= counted["fits"], (query, counted)
         else:
-            assert done == counted["fits"], (query, counted)
+            assert placed_count == counted["fits"], (query, counted)
 
 
 def check_release(cloud):
@@ -235,10 +235,10 @@ def assume_removal(cloud, client):
     consumers += [hold["uuid"] for hold in client.get("/treeclaim/holds").json()["holds"]]
     inside = []
     for consumer in consumers:
-        shown = client.get(f"/allocations/{consumer}").json()
+        document = client.get(f"/allocations/{consumer}").json()
         # The draws of a released consumer return to their hold.
-        drawn = (shown.get("hold") or {}).get("drawn", {})
-        if not uuids.isdisjoint([*shown["allocations"], *drawn]):
+        drawn_amounts = (document.get("hold") or {}).get("drawn", {})
+        if not uuids.isdisjoint([*document["allocations"], *drawn_amounts]):
             inside.append(consumer)
 
     def write(client):

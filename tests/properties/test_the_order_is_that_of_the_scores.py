@@ -92,12 +92,12 @@ def test_candidates_are_ordered_by_score_and_ties_by_default_order(question):
         assert capped.listed == [candidate for _, candidate in expected[:2]]
 
 
-FEW = {"order.ordered_search.MOST_EXACT": 4, "order.ordered_search.TOGETHER": 2}
+LOW_LIMITS = {"order.ordered_search.MOST_EXACT": 4, "order.ordered_search.TOGETHER": 2}
 """A limit of candidates that is exceeded by the trees of small worlds."""
 
 
 @pytest.mark.slow
-@property_of(WORLDS, questions(), **FEW)
+@property_of(WORLDS, questions(), **LOW_LIMITS)
 def test_trees_with_very_many_candidates_are_searched_heuristically(question):
     """Rule 3: as many candidates as there are, with right scores; exact unless the answer is marked approximate."""
     for search, expected, where in comparable_searches(question):

@@ -20,9 +20,9 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.entries import write_entries
 
-EXISTING, NEW, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
-UUIDS = [f"11111111-0000-4000-8000-{number:012}" for number in range(EXISTING + NEW)]
-NAMES = [f"name {number}" for number in range(EXISTING + NEW)]
+PRESENT_COUNT, NEW_COUNT, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
+UUIDS = [f"11111111-0000-4000-8000-{number:012}" for number in range(PRESENT_COUNT + NEW_COUNT)]
+NAMES = [f"name {number}" for number in range(PRESENT_COUNT + NEW_COUNT)]
 STOCK = Inventory(total=4)
 EXAMPLES = {"sqlite": 60, "postgresql": 20, "mariadb": 20}
 
@@ -47,9 +47,9 @@ def worlds(draw):
     """A small forest, and entries that most often can be applied, but seldom one after the other."""
     parents = tuple(
         draw(st.sampled_from([None, *range(number)])) if number else None
-        for number in range(EXISTING)
+        for number in range(PRESENT_COUNT)
     )
-    every = list(range(EXISTING + NEW))
+    every = list(range(PRESENT_COUNT + NEW_COUNT))
     numbers = draw(st.lists(st.sampled_from(every), min_size=2, max_size=4, unique=True))
     ranks = draw(st.permutations(every))
     names = draw(st.permutations([NAMES[number] for number in numbers]))
@@ -66,25 +66,25 @@ def worlds(draw):
 @st.composite
 def entry(draw, number, name, ranks, create_names):
     """An entry for one provider: its parent has a lower rank, but for some."""
-    is_new = number >= EXISTING
+    is_new = number >= PRESENT_COUNT
     by_name = not is_new and draw(st.integers(0, 7)) == 0
     lower = [UUIDS[rank] for rank in ranks[: ranks.index(number)]]
-    kept = [] if is_new else [Omission.OMITTED]
+    kept_parents = [] if is_new else [Omission.OMITTED]
     custom = create_names or draw(st.integers(0, 9)) == 0
     values: dict[str, list[Any]] = {
         "inventories": [{}, {"VCPU": STOCK}, *([{"CUSTOM_Q": STOCK}] * custom)],
         "traits": [set(), {"HW_CPU_X86_AVX"}, *([{"CUSTOM_T"}] * custom)],
         "aggregates": [set(), {NOWHERE}],
     }
-    drawn = {
+    drawn_values = {
         name: draw(st.sampled_from([None, *alternatives])) for name, alternatives in values.items()
     }
     return BatchEntry(
         uuid=None if by_name else UUIDS[number],
         name=NAMES[number] if by_name else seldom(draw, None, name),
-        parent=seldom(draw, NOWHERE, draw(st.sampled_from([None, *kept, *lower, *lower]))),
+        parent=seldom(draw, NOWHERE, draw(st.sampled_from([None, *kept_parents, *lower, *lower]))),
         generation=seldom(draw, 0, None),
-        values={name: value for name, value in drawn.items() if value is not None},
+        values={name: value for name, value in drawn_values.items() if value is not None},
     )
 
 
@@ -201,22 +201,22 @@ def is_possible(world):
     about = [uuid_of(entry) for entry in world.entries]
     if len(set(about)) < len(about):
         return False
-    names = dict(zip(UUIDS[:EXISTING], NAMES, strict=False))
+    names = dict(zip(UUIDS[:PRESENT_COUNT], NAMES, strict=False))
     parents = {
         UUIDS[number]: None if parent is None else UUIDS[parent]
         for number, parent in enumerate(world.parents)
     }
     for entry in world.entries:
         name = uuid_of(entry)
-        is_new = name not in UUIDS[:EXISTING]
+        is_new = name not in UUIDS[:PRESENT_COUNT]
         if (is_new and entry.name is None) or (is_new and entry.generation is not None):
             return False
         names[name] = entry.name or names[name]
         parents.setdefault(name, None)
         if not isinstance(entry.parent, Omission):
             parents[name] = entry.parent
-        named = {*entry.values.get("traits", ()), *entry.values.get("inventories", ())}
-        if not world.create_names and any(value.startswith("CUSTOM_") for value in named):
+        used_names = {*entry.values.get("traits", ()), *entry.values.get("inventories", ())}
+        if not world.create_names and any(value.startswith("CUSTOM_") for value in used_names):
             return False
     if len(set(names.values())) < len(names) or not {*parents.values()} <= {None, *parents}:
         return False

@@ -123,8 +123,8 @@ class StoreCalls(ClaimMachine):
         return self.write(claim_writes.write_request, ClaimRequest.release(consumer))
 
     def send_reshape(self, claims, capacity, providers, version):
-        wanted = "SELECT uuid, generation FROM resource_providers"
-        generations = dict(map(tuple, self.store.read(lambda reading: reading.rows(wanted))))
+        query = "SELECT uuid, generation FROM resource_providers"
+        generations = dict(map(tuple, self.store.read(lambda reading: reading.rows(query))))
         reshaped = [
             ReshapedInventory(
                 uuid,
@@ -162,8 +162,10 @@ class StoreCalls(ClaimMachine):
 
     def send_condition(self, provider, key, condition):
         effect = EFFECTS[condition.effect]
-        written = StoredCondition(key, effect, condition.until, condition.on_use, condition.began)
-        self.store.write(conditions.put, provider, written)
+        stored_condition = StoredCondition(
+            key, effect, condition.until, condition.on_use, condition.began
+        )
+        self.store.write(conditions.put, provider, stored_condition)
 
     def send_no_condition(self, provider, key):
         return self.write(conditions.delete, provider, key) is None
@@ -183,7 +185,7 @@ class StoreCalls(ClaimMachine):
         assert all(map(is_expected, reasons, expected)), (reasons, expected)
         self.changed = {claim.consumer for claim in claims}
 
-    def shown(self):
+    def read_picture(self):
         """Return all that is recorded of consumers, and the conditions that a reader of the feed has."""
         owners, shares, details = self.store.read(
             lambda reading: (
@@ -205,14 +207,14 @@ class StoreCalls(ClaimMachine):
         return Picture(
             consumers,
             {
-                uuid: {name: shown[name] for name in ("until", "returns", "projects")}
-                for uuid, shown in terms.items()
+                uuid: {name: document[name] for name in ("until", "returns", "projects")}
+                for uuid, document in terms.items()
             },
-            {uuid: flat(shown["drawn"]) for uuid, shown in terms.items()},
+            {uuid: flat(document["drawn"]) for uuid, document in terms.items()},
             {
-                (uuid, hold): flat(drawn)
+                (uuid, hold): flat(amounts)
                 for uuid, by_hold in details.drawn.items()
-                for hold, drawn in by_hold.items()
+                for hold, amounts in by_hold.items()
             },
             {uuid: details.requests.get(uuid) for uuid in shares},
             self.shown_conditions(),

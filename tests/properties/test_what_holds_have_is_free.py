@@ -48,8 +48,12 @@ def questions(draw, count):
     amounts = st.dictionaries(st.sampled_from(places), st.integers(1, 6), max_size=4)
     holds = {hold: draw(amounts) for hold in HOLDS}
     kinds = any_requests(world)
-    named = st.lists(st.sampled_from(HOLDS), max_size=2, unique=True).map(tuple)
-    return world, holds, draw(st.lists(st.tuples(kinds, named), min_size=count, max_size=count))
+    named_holds = st.lists(st.sampled_from(HOLDS), max_size=2, unique=True).map(tuple)
+    return (
+        world,
+        holds,
+        draw(st.lists(st.tuples(kinds, named_holds), min_size=count, max_size=count)),
+    )
 
 
 def with_used(world, parts):
@@ -74,15 +78,15 @@ def test_drawing_from_holds_equals_a_world_without_them(question):
     def count(where, request):
         return count_capacity(where, request, limits, Budget())
 
-    for request, named in draws:
-        unnamed = [part for hold, part in holds.items() if hold not in named]
-        without = forest_of(with_used(world, unnamed))
+    for request, named_holds in draws:
+        unnamed_amounts = [part for hold, part in holds.items() if hold not in named_holds]
+        without = forest_of(with_used(world, unnamed_amounts))
         usual = candidate_request(request)
-        drawing = replace(usual, from_holds=named)
+        drawing = replace(usual, from_holds=named_holds)
         before, usual_count = ask(forest, request), count(plain, usual)
         answer = answered(forest, drawing)
         event("some candidates" if b'"mappings"' in answer else "no candidate")
-        where = (str(world), holds, named)
+        where = (str(world), holds, named_holds)
         assert but_used(answer) == but_used(answered(without, usual)), where
         assert count(forest, drawing) == count(without, usual), where
         explained = explain_request(forest, drawing, focus)
@@ -110,13 +114,15 @@ def but_used(body):
 @given(questions(1))
 def test_summaries_count_held_amounts_as_used(question):
     world, holds, draws = question
-    written = with_used(world, holds.values())
-    reference = Reference(written)
-    for request, named in draws:
-        drawing = replace(candidate_request(request), from_holds=named)
-        body = answered(forest_of(written).make_view(held=held_by(holds)), drawing)
-        for name, summary in FoundCandidates(written, body).summaries.items():
-            (provider,) = [candidate for candidate in written.providers if candidate.name == name]
+    used_world = with_used(world, holds.values())
+    reference = Reference(used_world)
+    for request, named_holds in draws:
+        drawing = replace(candidate_request(request), from_holds=named_holds)
+        body = answered(forest_of(used_world).make_view(held=held_by(holds)), drawing)
+        for name, summary in FoundCandidates(used_world, body).summaries.items():
+            (provider,) = [
+                candidate for candidate in used_world.providers if candidate.name == name
+            ]
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
                 c: reference.used(name, c) for c in provider.stock
             }
@@ -126,14 +132,14 @@ def test_summaries_count_held_amounts_as_used(question):
 @property_of(WORLDS, questions(4))
 def test_placements_draw_from_holds_first_and_deplete_them(question):
     world, holds, draws = question
-    written = with_used(world, holds.values())
+    used_world = with_used(world, holds.values())
     placing_requests = [
-        PlacingRequest((candidate_request(request),), (f"c{n}{at}",), "p", "u", "t", named)
-        for n, (request, named) in enumerate(draws)
+        PlacingRequest((candidate_request(request),), (f"c{n}{at}",), "p", "u", "t", named_holds)
+        for n, (request, named_holds) in enumerate(draws)
         for at in range(2)
     ]
-    expected = place_in_sequence(written, holds, draws)
-    forest = forest_of(written).make_view(held=held_by(holds))
+    expected = place_in_sequence(used_world, holds, draws)
+    forest = forest_of(used_world).make_view(held=held_by(holds))
     call = PlacingCall(tuple(placing_requests), (), partial=True)
     outcome = ConsumerPlacer(forest, call, {}, Budget()).place_all()
     placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]
@@ -150,12 +156,14 @@ def allocations_of(placement):
 def place_in_sequence(world, holds, draws):
     """Search and claim for one consumer after the other; return the allocations of each."""
     names = {uuid_of(provider.name): provider.name for provider in world.providers}
-    held = {hold: dict(part) for hold, part in holds.items()}
+    remaining_amounts = {hold: dict(part) for hold, part in holds.items()}
     placements = []
-    for request, named in draws:
+    for request, named_holds in draws:
         for _ in range(2):
-            free = [{place: -n for place, n in held[hold].items()} for hold in named]
-            body = json.loads(ask(forest_of(with_used(world, free)), request))
+            freed_amounts = [
+                {place: -n for place, n in remaining_amounts[hold].items()} for hold in named_holds
+            ]
+            body = json.loads(ask(forest_of(with_used(world, freed_amounts)), request))
             if not body["allocation_requests"]:
                 placements.append(None)
                 continue
@@ -165,11 +173,13 @@ def place_in_sequence(world, holds, draws):
             for uuid, amounts in placements[-1].items():
                 for name, amount in amounts.items():
                     undrawn = amount
-                    for hold in named:
-                        drawn = min(held[hold].get((names[uuid], name), 0), undrawn)
-                        if drawn:
-                            held[hold][names[uuid], name] -= drawn
-                            undrawn -= drawn
+                    for hold in named_holds:
+                        drawn_amount = min(
+                            remaining_amounts[hold].get((names[uuid], name), 0), undrawn
+                        )
+                        if drawn_amount:
+                            remaining_amounts[hold][names[uuid], name] -= drawn_amount
+                            undrawn -= drawn_amount
                     claimed[names[uuid], name] += undrawn
             world = with_used(world, [claimed])
     return placements

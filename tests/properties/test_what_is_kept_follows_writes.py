@@ -58,7 +58,7 @@ def questions(draw):
 
 
 @st.composite
-def written(draw, world):
+def worlds_after_writes(draw, world):
     """Return the world after a few writes, at most two of which change trees."""
     providers = list(world.providers)
     for _ in range(draw(st.integers(0, MOST_WRITES))):
@@ -136,28 +136,28 @@ def succeed(draw, providers):
 
 
 @st.composite
-def draw_changes(draw, before, after):
+def told_changes(draw, before, after):
     """Return the changes that a reader gets: records, or changes of usage."""
     former = {record.id: record for record in before}
     records, usage = [], {}
-    for new in after:
-        old = former.pop(new.id, None)
-        if repr(old) == repr(new):
+    for new_record in after:
+        old_record = former.pop(new_record.id, None)
+        if repr(old_record) == repr(new_record):
             continue
-        difference = None if old is None else differences_of_usage(old, new)
+        difference = None if old_record is None else differences_of_usage(old_record, new_record)
         if difference is None or draw(st.booleans()):
-            records.append(new)
+            records.append(new_record)
         else:
             event("told by how much")
-            usage[new.id] = UsageChange(difference, 0, 0, 0.0)
+            usage[new_record.id] = UsageChange(difference, 0, 0, 0.0)
     return make_changes(*records, removed=former, usage=usage)
 
 
-def differences_of_usage(old, new):
+def differences_of_usage(old_record, new_record):
     """By how much usage has risen, by id of the class; None if anything else has changed."""
-    if repr(replace(old, inventories=())) != repr(replace(new, inventories=())):
+    if repr(replace(old_record, inventories=())) != repr(replace(new_record, inventories=())):
         return None
-    pairs = list(zip(old.inventories, new.inventories, strict=True))
+    pairs = list(zip(old_record.inventories, new_record.inventories, strict=True))
     if any(replace(was, used=0) != replace(now, used=0) for was, now in pairs):
         return None
     return {now.class_id: now.used - was.used for was, now in pairs}
@@ -172,32 +172,34 @@ def test_everything_seen_equals_a_fresh_forest(question, data):
         compare(forest, forest_of(world), requests, world)
         compare_lists(forest, forest_of(world), texts)
         before = records_of(world)
-        world = data.draw(written(world))
-        forest.apply(data.draw(draw_changes(before, records_of(world))))
+        world = data.draw(worlds_after_writes(world))
+        forest.apply(data.draw(told_changes(before, records_of(world))))
         for _ in range(data.draw(st.integers(0, 3))):
             forest.run_compaction_step()
 
 
-def compare(kept, fresh, requests, world):
+def compare(kept_forest, fresh_forest, requests, world):
     for request in requests:
         where = (str(world), request)
-        assert ask(kept, request, 5) == ask(fresh, request, 5), where
+        assert ask(kept_forest, request, 5) == ask(fresh_forest, request, 5), where
         if not is_boundless(world):
-            assert counted(kept, request) == counted(fresh, request), where
+            assert counted(kept_forest, request) == counted(fresh_forest, request), where
 
 
-def compare_lists(kept, fresh, texts):
+def compare_lists(kept_forest, fresh_forest, texts):
     """Compare lists of providers; `texts` were cached for the kept Forest."""
-    assert repr(kept.records()) == repr(fresh.records())
-    assert kept.associated_traits() == fresh.associated_traits()
-    ids = sorted(record.id for record in fresh.records())
-    page = select_page(kept, kept.living_rows, ids[0], 5).rows
-    assert kept.id.values[page].tolist() == ids[1:6]
-    for record in fresh.records():
-        row = kept.row_of(record.uuid)
-        assert row == kept.row_of_name(record.name)
-        anew = ListingTexts().joined(fresh, np.array([fresh.row_of(record.uuid)]), INCLUDABLE)
-        assert texts.joined(kept, np.array([row]), INCLUDABLE) == anew
+    assert repr(kept_forest.records()) == repr(fresh_forest.records())
+    assert kept_forest.associated_traits() == fresh_forest.associated_traits()
+    ids = sorted(record.id for record in fresh_forest.records())
+    page = select_page(kept_forest, kept_forest.living_rows, ids[0], 5).rows
+    assert kept_forest.id.values[page].tolist() == ids[1:6]
+    for record in fresh_forest.records():
+        row = kept_forest.row_of(record.uuid)
+        assert row == kept_forest.row_of_name(record.name)
+        anew = ListingTexts().joined(
+            fresh_forest, np.array([fresh_forest.row_of(record.uuid)]), INCLUDABLE
+        )
+        assert texts.joined(kept_forest, np.array([row]), INCLUDABLE) == anew
 
 
 def is_boundless(world):

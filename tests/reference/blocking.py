@@ -21,7 +21,7 @@ def anchored_without(world, request, constraints, most):
     Args:
         world: The searched world.
         request: The request.
-        told: The constraints of an explanation: reason, group, detail.
+        constraints: The constraints of an explanation: reason, group, detail.
         most: The maximum number of combinations to try.
     """
     judged = {
@@ -43,8 +43,8 @@ def anchored_without(world, request, constraints, most):
         else:
             request = without(request, reason, suffix, detail)
     # A group without a suffix and without resources does not count.
-    kept = tuple(group for group in request.groups if group.suffix or group.resources)
-    request = replace(request, groups=kept)
+    counted_groups = tuple(group for group in request.groups if group.suffix or group.resources)
+    request = replace(request, groups=counted_groups)
     return Lenient(world, frozenset(judged), sums_groups=sums_groups).anchored(request, most)
 
 
@@ -52,8 +52,10 @@ def without(request, reason, suffix, detail):
     """A request without a constraint that is no comparison of amounts."""
     if reason == "same_subtree":
         lists = list(request.same_subtree)
-        named = [[*inside, *(f"!{suffix}" for suffix in outside)] for inside, outside in lists]
-        del lists[named.index(list(detail["groups"]))]
+        group_lists = [
+            [*inside, *(f"!{suffix}" for suffix in outside)] for inside, outside in lists
+        ]
+        del lists[group_lists.index(list(detail["groups"]))]
         return replace(request, same_subtree=tuple(lists))
     if reason in ("match", "distinct"):
         values = list(request.values)
@@ -75,8 +77,10 @@ def without(request, reason, suffix, detail):
 def less(group, reason, detail):
     """A group, or the root, without a constraint."""
     if reason == "no_inventory":
-        kept = {n: a for n, a in group.resources.items() if n != detail["resource_class"]}
-        return replace(group, resources=kept)
+        remaining_amounts = {
+            n: a for n, a in group.resources.items() if n != detail["resource_class"]
+        }
+        return replace(group, resources=remaining_amounts)
     if reason == "not_in_tree":
         if "forbidden_providers" in detail:
             return replace(group, not_in_tree=())
@@ -96,11 +100,11 @@ def lacking(group, negative, positive, reason, detail):
     spelling = str if positive == "required" else uuid_of
     ((key, value),) = detail.items()
     if "forbidden" in f"{reason} {key}":
-        left = {one for one in getattr(group, negative) if spelling(one) != value}
-        return replace(group, **{negative: frozenset(left)})
+        remaining_names = {name for name in getattr(group, negative) if spelling(name) != value}
+        return replace(group, **{negative: frozenset(remaining_names)})
     sets = list(getattr(group, positive))
-    wanted = {value} if isinstance(value, str) else set(value)
-    sets.remove(next(one for one in sets if set(map(spelling, one)) == wanted))
+    wanted_names = {value} if isinstance(value, str) else set(value)
+    sets.remove(next(names for names in sets if set(map(spelling, names)) == wanted_names))
     return replace(group, **{positive: tuple(sets)})
 
 

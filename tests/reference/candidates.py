@@ -202,14 +202,14 @@ class Reference:
             and not g.forbidden & self.traits(p)
         )
 
-    def unsuffixed(self, g, a, request, taken):
+    def unsuffixed(self, g, a, request, taken_amounts):
         """Yield solutions (A, V) of the unsuffixed group, beside the amounts of the other groups."""
         choices = []
         for c, n in g.resources.items():
             providers = [p for p in self.P if c in self.P[p].stock and self.may_use(p, c, a, g)]
             if c in request.can_split:
                 providers.sort(key=lambda p: self.order(p, a))
-                choices.append(list(divisions(self, a, c, n, providers, request, taken)))
+                choices.append(list(divisions(self, a, c, n, providers, request, taken_amounts)))
             else:
                 choices.append([{(p, c): n} for p in providers if self.fit(p, c, n)])
         solutions = []
@@ -253,8 +253,8 @@ class Reference:
             if tried > most:
                 raise TooManyError
             for sigma in itertools.product(*solutions):
-                taken = self.taken(suffixed, sigma)
-                unsuffixed_choices = [self.unsuffixed(g, a, request, taken) for g in plain]
+                taken_amounts = self.sum_taken(suffixed, sigma)
+                unsuffixed_choices = [self.unsuffixed(g, a, request, taken_amounts) for g in plain]
                 tried += math.prod(map(len, unsuffixed_choices))
                 if tried > most:
                     raise TooManyError
@@ -263,7 +263,7 @@ class Reference:
                     if candidate is not None:
                         yield a, candidate
 
-    def taken(self, groups, sigma):
+    def sum_taken(self, groups, sigma):
         """Return the amounts of the groups beside which an amount is divided."""
         return total(sigma)
 
@@ -345,7 +345,7 @@ def total(sigma):
     return alloc
 
 
-def divisions(reference, a, c, n, providers, request, taken):
+def divisions(reference, a, c, n, providers, request, taken_amounts):
     """Return one division for each minimal viable set of these providers, in the order of its parts."""
     viable = {}
     for size in range(1, len(providers) + 1):
@@ -353,7 +353,7 @@ def divisions(reference, a, c, n, providers, request, taken):
         for P in itertools.combinations(providers, size):
             if any(set(Q) < set(P) for Q in viable):
                 continue
-            choices = [parts(reference, p, c, n, taken.get((p, c), 0), step) for p in P]
+            choices = [parts(reference, p, c, n, taken_amounts.get((p, c), 0), step) for p in P]
             vectors = [vector for vector in itertools.product(*choices) if sum(vector) == n]
             if vectors and request.split_policy == "even":
                 viable[P] = filled_up(choices, n)
@@ -374,9 +374,9 @@ def filled_up(choices, n):
     return vector
 
 
-def parts(reference, p, c, n, taken, step):
+def parts(reference, p, c, n, taken_amount, step):
     """Return the multiples of a step up to n that p can give beside its already taken amounts."""
-    room = math.trunc(reference.cap(p, c)) - reference.used(p, c) - taken
+    room = math.trunc(reference.cap(p, c)) - reference.used(p, c) - taken_amount
     return [
         x for x in range(1, n + 1) if x <= room and x % step == 0 and reference.has_units(p, c, x)
     ]

@@ -52,8 +52,10 @@ def compares(actual, op, value):
         if not isinstance(actual, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", actual):
             return False
         pairs = zip_longest(actual.split("."), value[1:].split("."), fillvalue="0")
-        mine, others = zip(*((int(first), int(second)) for first, second in pairs), strict=True)
-        return OPERATORS[op](mine, others)
+        actual_numbers, value_numbers = zip(
+            *((int(first), int(second)) for first, second in pairs), strict=True
+        )
+        return OPERATORS[op](actual_numbers, value_numbers)
     if value in ("true", "false"):
         other = value == "true"
     elif value.startswith("'"):

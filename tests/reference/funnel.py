@@ -42,7 +42,7 @@ class Lenient(Reference):
         }
         return [(A, V) for A, V in super().suffixed(g, a) if self.has_room(A, judged)]
 
-    def unsuffixed(self, g, a, request, taken):
+    def unsuffixed(self, g, a, request, taken_amounts):
         """Return the definition's result, with the comparisons of this group.
 
         The consumption of the parts of one amount is added up, even where amounts of groups are not.
@@ -50,7 +50,7 @@ class Lenient(Reference):
         self.suffix = ""
         return [
             (A, V)
-            for A, V in super().unsuffixed(g, a, request, taken)
+            for A, V in super().unsuffixed(g, a, request, taken_amounts)
             if all(self.has_room(A, {name}) for name in request.can_split)
         ]
 
@@ -86,15 +86,15 @@ class Lenient(Reference):
         """Return whether an amount is divided whatever the units of inventories are."""
         return c in self.splitting and ("", c, "units") not in self.judged
 
-    def taken(self, groups, sigma):
+    def sum_taken(self, groups, sigma):
         """Return the definition's result for constraints on whole sums, if groups are added up at all."""
-        return super().taken(groups, self.wholly(groups, sigma)) if self.sums_groups else {}
+        return super().sum_taken(groups, self.wholly(groups, sigma)) if self.sums_groups else {}
 
     def _combined(self, request, groups, sigma):
         wholly = self.wholly(groups, sigma)
         self.strict = total(wholly)
         self.limited = total(
-            (frozenset(one for one in A if g.suffix or not self.is_of_any_units(one[1])), V)
+            (frozenset(part for part in A if g.suffix or not self.is_of_any_units(part[1])), V)
             for g, (A, V) in zip(groups, wholly, strict=True)
         )
         return super()._combined(request, groups, sigma)
@@ -102,7 +102,7 @@ class Lenient(Reference):
     def wholly(self, groups, sigma):
         """The solutions of some groups, with no amounts but those that are judged wholly."""
         return [
-            (frozenset(one for one in A if self.is_strict(g.suffix, one[1])), V)
+            (frozenset(part for part in A if self.is_strict(g.suffix, part[1])), V)
             for g, (A, V) in zip(groups, sigma, strict=True)
         ]
 

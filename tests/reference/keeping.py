@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from tests.reference.candidates import SHARING, Reference
 from tests.reference.counts import count_in_tree
-from tests.reference.placing import taken
+from tests.reference.placing import take_candidate
 from tests.reference.scores import Scores
 from tests.reference.world import Request, World
 
@@ -26,14 +26,14 @@ class KeepScores(Scores):
         super().__init__(Reference(world), request)
         self.world = world
         self.mixes = mixes
-        self.known = {}
+        self.counts_by_key = {}
 
     def count(self, world, request, tree):
         """The count of a request in a tree (contract page 101, definitions)."""
         key = str(world), repr(request), tree
-        if key not in self.known:
-            self.known[key] = count_in_tree(world, request, tree)
-        return self.known[key]
+        if key not in self.counts_by_key:
+            self.counts_by_key[key] = count_in_tree(world, request, tree)
+        return self.counts_by_key[key]
 
     def size(self, tree, c):
         """The capacity of a class in a tree."""
@@ -58,7 +58,7 @@ class KeepScores(Scores):
         """Return one minus the loss over K."""
         name, c = args
         requests = self.mixes[name].requests
-        after = taken(self.world, candidate[0])
+        after = take_candidate(self.world, candidate[0])
         loss = sum(
             (
                 self.share(request, weight, tree, c)
@@ -92,28 +92,30 @@ class KeepScores(Scores):
 
         With `among`, a tree counts only if all its providers with the class are among these.
         """
-        asking = [
+        weighted_requests = [
             (request, weight, sum(group.resources.get(c, 0) for group in request.groups))
             for request, weight in self.mixes[name].requests
         ]
-        asking = [one for one in asking if one[2]]
+        weighted_requests = [entry for entry in weighted_requests if entry[2]]
         total = Fraction(0)
         for tree in self.reference.roots:
-            having = [
+            providers = [
                 p
                 for p, provider in self.reference.P.items()
                 if c in provider.stock and self.reference.root(p) == tree
             ]
-            if not having or any(SHARING in self.reference.traits(p) for p in having):
+            if not providers or any(SHARING in self.reference.traits(p) for p in providers):
                 continue
-            if among is not None and not among.issuperset(having):
+            if among is not None and not among.issuperset(providers):
                 continue
-            free = sum(self.reference.free(p, c) for p in having)
-            of_use = sum(
-                weight * min(free, self.count(self.world, request, tree) * amount)
-                for request, weight, amount in asking
+            free_amount = sum(self.reference.free(p, c) for p in providers)
+            useful_amount = sum(
+                weight * min(free_amount, self.count(self.world, request, tree) * amount)
+                for request, weight, amount in weighted_requests
             )
-            total += free - Fraction(of_use, sum(weight for _, weight, _ in asking))
+            total += free_amount - Fraction(
+                useful_amount, sum(weight for _, weight, _ in weighted_requests)
+            )
         return math.floor(total)
 
 

@@ -107,7 +107,7 @@ class Model:
         records = self.consumers.values()
         return sum(self.with_consumed(record["amounts"])[inventory] for record in records)
 
-    def drawn(self, consumer):
+    def find_draws(self, consumer):
         """Return the draws of a consumer."""
         return [draw for draw in self.draws if draw.consumer == consumer]
 
@@ -124,9 +124,9 @@ class Model:
             return False
         ends = {hold: self.holds[hold]["until"] for hold in sources if hold in self.holds}
         lenders = [hold for hold, until in ends.items() if until is None or until > now]
-        free = sum((self.with_consumed(self.amounts(hold)) for hold in lenders), Counter())
+        free_amounts = sum((self.with_consumed(self.amounts(hold)) for hold in lenders), Counter())
         return all(
-            self.used(inventory) - free[inventory] + amount <= self.capacity[inventory]
+            self.used(inventory) - free_amounts[inventory] + amount <= self.capacity[inventory]
             for inventory, amount in self.with_consumed(amounts).items()
         )
 
@@ -235,8 +235,10 @@ class Model:
 
     def locked_by(self, claims):
         """Return the holds that a write locks."""
-        named = {hold for claim in claims for hold in (claim.consumer, *claim.sources)}
-        return named | {draw.hold for claim in claims for draw in self.drawn(claim.consumer)}
+        named_holds = {hold for claim in claims for hold in (claim.consumer, *claim.sources)}
+        return named_holds | {
+            draw.hold for claim in claims for draw in self.find_draws(claim.consumer)
+        }
 
     def write(self, claims, now, kind="write", capacity=None):
         """Write, all or nothing; return the reason of a refusal, else None.
@@ -389,7 +391,7 @@ class Model:
 
     def give_up(self, claim, plain_claims, growth, kind, returned):
         """Take from the draws of a consumer what its new amounts exceed; the newest UUIDs first."""
-        all_draws = self.drawn(claim.consumer)
+        all_draws = self.find_draws(claim.consumer)
         for inventory in sorted({draw.inventory for draw in all_draws}):
             draws = [draw for draw in all_draws if draw.inventory == inventory]
             excess = sum(draw.amount for draw in draws) - claim.amounts.get(inventory, 0)
@@ -412,12 +414,12 @@ class Model:
                 amount -= passed
                 self.begin_draw(taker.consumer, inventory, draw.hold, passed)
         if amount:
-            held = returned.setdefault(draw.hold, dict(self.amounts(draw.hold)))
-            held[draw.inventory] = held.get(draw.inventory, 0) + amount
+            hold_amounts = returned.setdefault(draw.hold, dict(self.amounts(draw.hold)))
+            hold_amounts[draw.inventory] = hold_amounts.get(draw.inventory, 0) + amount
 
     def begin_draw(self, consumer, inventory, hold, amount):
         """Record an amount as drawn from a hold."""
-        for draw in self.drawn(consumer):
+        for draw in self.find_draws(consumer):
             if (draw.inventory, draw.hold) == (inventory, hold):
                 draw.amount += amount
                 return
@@ -425,16 +427,18 @@ class Model:
 
     def draw(self, claim, hold, growth):
         """Draw from a hold where the consumer grows."""
-        held = self.amounts(hold)
+        hold_amounts = self.amounts(hold)
         for inventory in claim.amounts:
-            taken = min(max(growth[claim.consumer, inventory], 0), held.get(inventory, 0))
-            if taken:
-                growth[claim.consumer, inventory] -= taken
-                held[inventory] -= taken
-                if not held[inventory]:
-                    del held[inventory]
+            taken_amount = min(
+                max(growth[claim.consumer, inventory], 0), hold_amounts.get(inventory, 0)
+            )
+            if taken_amount:
+                growth[claim.consumer, inventory] -= taken_amount
+                hold_amounts[inventory] -= taken_amount
+                if not hold_amounts[inventory]:
+                    del hold_amounts[inventory]
                 if self.holds[hold]["returns"]:
-                    self.begin_draw(claim.consumer, inventory, hold, taken)
+                    self.begin_draw(claim.consumer, inventory, hold, taken_amount)
 
     def record(self, claim):
         """Write the record of a consumer."""

@@ -17,11 +17,11 @@ class Consumer:
     """A consumer: its units by (provider, class), what of them was drawn from which hold."""
 
     name: str
-    held: dict
+    held_amounts: dict
     requests: tuple = ()
     is_movable: bool = True
     is_hold: bool = False
-    drawn: dict = field(default_factory=dict)
+    drawn_amounts: dict = field(default_factory=dict)
     """By (hold, provider, class)."""
 
 
@@ -92,38 +92,38 @@ class Model:
         emptied = self.question.emptied
         if any(self.reference.root(provider) in emptied for provider, _ in option):
             return False
-        had = {provider for provider, _ in consumer.held if provider in self.reference.S}
+        had = {provider for provider, _ in consumer.held_amounts if provider in self.reference.S}
         if any(self.reference.root(provider) in emptied for provider in had):
             return True
         return all(provider not in self.reference.S or provider in had for provider, _ in option)
 
-    def held(self, moved, name):
+    def find_allocations(self, moved, name):
         """Return the allocations of a consumer in a state."""
-        return dict(moved[name]) if name in moved else self.consumers[name].held
+        return dict(moved[name]) if name in moved else self.consumers[name].held_amounts
 
     def returned(self, moved):
         """Return the amounts that went back to holds in a state, by (hold, provider, class)."""
         result = Counter()
-        for name, new in moved.items():
-            remaining = Counter() if self.question.both_at_once else Counter(dict(new))
-            for (hold, *cell), drawn in self.consumers[name].drawn.items():
-                stays = min(drawn, remaining[tuple(cell)])
+        for name, new_amounts in moved.items():
+            remaining = Counter() if self.question.both_at_once else Counter(dict(new_amounts))
+            for (hold, *cell), drawn_amount in self.consumers[name].drawn_amounts.items():
+                stays = min(drawn_amount, remaining[tuple(cell)])
                 remaining[tuple(cell)] -= stays
-                result[hold, *cell] += drawn - stays
+                result[hold, *cell] += drawn_amount - stays
         return +result
 
     def used(self, moved):
         """Units used in a state, by (provider, class)."""
         used = Counter()
         for name in self.consumers:
-            used.update(self.held(moved, name))
+            used.update(self.find_allocations(moved, name))
         for (_, *cell), n in self.returned(moved).items():
             used[tuple(cell)] += n
         return used
 
-    def domains(self, rule, held):
+    def domains(self, rule, held_amounts):
         """The domains with a consumer."""
-        trees = self.reference.trees({provider for provider, _ in held})
+        trees = self.reference.trees({provider for provider, _ in held_amounts})
         if rule.domains is None:
             return trees
         return {
@@ -135,22 +135,23 @@ class Model:
         consumer = self.consumers[name]
         used = self.used(moved)
         if not self.question.both_at_once:
-            used.subtract(consumer.held)
+            used.subtract(consumer.held_amounts)
         if any(self.capacity[cell] - used[cell] < n for cell, n in option.items()):
             return False
         for rule in self.rules:
             if name not in rule.members:
                 continue
-            new = self.domains(rule, option)
-            if not new:
+            new_domains = self.domains(rule, option)
+            if not new_domains:
                 return False
-            for domain in new - self.domains(rule, consumer.held):
-                others = [
+            for domain in new_domains - self.domains(rule, consumer.held_amounts):
+                other_members = [
                     member
                     for member in rule.members
-                    if member != name and domain in self.domains(rule, self.held(moved, member))
+                    if member != name
+                    and domain in self.domains(rule, self.find_allocations(moved, member))
                 ]
-                if len(others) >= rule.most:
+                if len(other_members) >= rule.most:
                     return False
         return True
 
@@ -159,11 +160,11 @@ class Model:
         placements = {
             (self.reference.root(provider), name)
             for name in self.consumers
-            for provider, _ in self.held(moved, name)
+            for provider, _ in self.find_allocations(moved, name)
         }
         return placements | {(self.reference.root(p), hold) for hold, p, _ in self.returned(moved)}
 
-    def left(self, moved):
+    def count_left(self, moved):
         """Return how many consumers are left in the trees that are to be empty."""
         emptied = self.question.emptied
         return len({name for tree, name in self.present(moved) if tree in emptied})
@@ -184,7 +185,7 @@ class Model:
                 weight * self.count(mix_request, used) for mix_request, weight in question.mix
             )
             return self.empty_trees(moved) * question.empty_trees, fits
-        return (-self.left(moved),)
+        return (-self.count_left(moved),)
 
     def reached(self, value):
         """Return whether the goal is reached."""
@@ -193,7 +194,7 @@ class Model:
     def is_legal_at_the_end(self, moved):
         """Return whether a state keeps capacities and rules, however it is reached."""
         used = self.used(moved)
-        arrived = {cell for new in moved.values() for cell in new}
+        arrived = {cell for amounts in moved.values() for cell in amounts}
         if any(used[cell] > self.capacity[cell] for cell in arrived):
             return False
         for rule in self.rules:
@@ -207,8 +208,8 @@ class Model:
         return Counter(
             domain
             for member in rule.members
-            if self.held(moved, member)
-            for domain in self.domains(rule, self.held(moved, member))
+            if self.find_allocations(moved, member)
+            for domain in self.domains(rule, self.find_allocations(moved, member))
         )
 
     def best(self, most_states=20_000, *, in_order=True):

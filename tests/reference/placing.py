@@ -21,13 +21,13 @@ class Rule:
     max_per_domain: int | None = None
     max_skew: int | None = None
     same_domain: bool = False
-    others: tuple[str, ...] = ()
+    other_consumers: tuple[str, ...] = ()
     requests: frozenset[int] | None = None
     soft: bool = False
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ConsumerGroup:
     """Consumers that want the same."""
 
     alternatives: tuple
@@ -38,7 +38,7 @@ class Wanted:
 class Call:
     """A whole call; holders are {consumer: allocations as (provider, class, amount)}."""
 
-    requests: tuple[Wanted, ...]
+    requests: tuple[ConsumerGroup, ...]
     rules: tuple[Rule, ...] = ()
     partial: bool = False
     holders: dict = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Outcome:
     world: World | None = None
 
 
-def taken(world, alloc):
+def take_candidate(world, alloc):
     """The world where a candidate is taken."""
     amounts = {(p, c): n for p, c, n in alloc}
     return world.using(lambda p, c, used: used + amounts.get((p, c), 0))
@@ -92,7 +92,9 @@ class Placer:
             for consumer in request.consumers
         ]
         return [
-            self.call.holders[name] for name in (*names, *rule.others) if name in self.call.holders
+            self.call.holders[name]
+            for name in (*names, *rule.other_consumers)
+            if name in self.call.holders
         ]
 
     def place(self):
@@ -101,7 +103,7 @@ class Placer:
         if affine is None:
             return self.attempt(None)
         best = None
-        for domain in self.named(affine):
+        for domain in self.list_domains(affine):
             if all(
                 domain in self.domains(affine, self.trees(alloc))
                 for alloc in self.counted_from_the_start(affine)
@@ -113,15 +115,17 @@ class Placer:
                     best = outcome
         return best or self.attempt("no domain")
 
-    def named(self, affine):
+    def list_domains(self, affine):
         """The domains in the order in which candidates of the first new consumer name them."""
         for number, request in enumerate(self.call.requests):
-            new = [consumer for consumer in request.consumers if consumer not in self.call.holders]
-            if self.concerns(affine, number) and new:
-                return self.named_by(affine, request)
+            new_consumers = [
+                consumer for consumer in request.consumers if consumer not in self.call.holders
+            ]
+            if self.concerns(affine, number) and new_consumers:
+                return self.list_domains_of(affine, request)
         return []
 
-    def named_by(self, affine, request):
+    def list_domains_of(self, affine, request):
         """The domains of the candidates of a request, in order."""
         domains_in_order = []
         for alternative in request.alternatives:
@@ -159,7 +163,7 @@ class Placer:
 
     def take(self, outcome, number, alloc):
         """Take a candidate."""
-        outcome.world = taken(outcome.world, alloc)
+        outcome.world = take_candidate(outcome.world, alloc)
         for rule, counts in zip(self.call.rules, self.counts, strict=True):
             if self.concerns(rule, number):
                 counts.update(self.domains(rule, self.trees(alloc)))

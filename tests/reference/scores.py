@@ -70,7 +70,7 @@ class Scores:
         for (_, c), parts in self.slots(candidate).items():
             if classes and c not in classes:
                 continue
-            full = {
+            fill_shares = {
                 p: min(
                     Fraction(
                         self.reference.used(p, c) + amounts[p, c], self.reference.capacity(p, c)
@@ -79,18 +79,18 @@ class Scores:
                 )
                 for p in parts
             }
-            values.append(sum(full[p] * n for p, n in parts.items()) / sum(parts.values()))
+            values.append(sum(fill_shares[p] * n for p, n in parts.items()) / sum(parts.values()))
         return sum(values) / len(values)
 
     def preferred(self, _, candidate):
         """The weights of the preferences that hold over those of all."""
         mapping = dict(candidate[1])
-        held = total = 0
+        held_weight = total = 0
         for suffix, trait, is_wanted, weight in self.request.preferred:
             total += weight
             has = any(trait in self.reference.traits(p) for p in mapping[suffix])
-            held += weight if has == is_wanted else 0
-        return Fraction(held, total)
+            held_weight += weight if has == is_wanted else 0
+        return Fraction(held_weight, total)
 
     def near(self, suffixes, candidate):
         """Return how near the providers of some groups are."""

@@ -68,18 +68,22 @@ def consuming(draw, world):
 
     keys = [(provider.name, name) for provider in world.providers for name in provider.stock]
     consumed = set(draw(st.lists(st.sampled_from(keys), max_size=3))) if keys else set()
-    made = []
+    new_providers = []
     for old_provider in world.providers:
         consumes = {}
         for name in old_provider.stock:
-            near = sorted(key for key in consumed if is_at_or_above(key[0], old_provider.name))
-            if (old_provider.name, name) in consumed or not near:
+            near_keys = sorted(
+                key for key in consumed if is_at_or_above(key[0], old_provider.name)
+            )
+            if (old_provider.name, name) in consumed or not near_keys:
                 continue
-            chosen = draw(st.lists(st.sampled_from(near), max_size=2, unique=True))
-            if chosen:
-                consumes[name] = tuple((*key, draw(st.integers(1, 3))) for key in sorted(chosen))
-        made.append(replace(old_provider, consumes=consumes))
-    return World(tuple(made))
+            chosen_keys = draw(st.lists(st.sampled_from(near_keys), max_size=2, unique=True))
+            if chosen_keys:
+                consumes[name] = tuple(
+                    (*key, draw(st.integers(1, 3))) for key in sorted(chosen_keys)
+                )
+        new_providers.append(replace(old_provider, consumes=consumes))
+    return World(tuple(new_providers))
 
 
 def seldom(strategy, otherwise):
@@ -134,38 +138,46 @@ def groups(draw, suffix, world, *, resourceless=False):
 @st.composite
 def requests(draw, world):
     """A request that passes every check of the API."""
-    made = []
+    drawn_groups = []
     if draw(st.booleans()):
-        made.append(draw(groups("", world)))
-    suffixes = [f"_{letter}" for letter in "XYZ"[: draw(st.integers(0 if made else 1, 3))]]
-    made += [draw(groups(suffix, world)) for suffix in suffixes]
-    if suffixes and len(made) == 1 and draw(st.booleans()):
+        drawn_groups.append(draw(groups("", world)))
+    suffixes = [f"_{letter}" for letter in "XYZ"[: draw(st.integers(0 if drawn_groups else 1, 3))]]
+    drawn_groups += [draw(groups(suffix, world)) for suffix in suffixes]
+    if suffixes and len(drawn_groups) == 1 and draw(st.booleans()):
         # Request the same twice, so that groups compete.
-        made.append(Group("_W", made[-1].resources, made[-1].required, made[-1].forbidden))
+        drawn_groups.append(
+            Group(
+                "_W",
+                drawn_groups[-1].resources,
+                drawn_groups[-1].required,
+                drawn_groups[-1].forbidden,
+            )
+        )
         suffixes.append("_W")
-    bare = []
+    bare_suffixes = []
     if draw(st.integers(0, 2)) == 0:
-        bare.append("_R")
-        made.append(draw(groups("_R", world, resourceless=True)))
-    named = suffixes + bare
+        bare_suffixes.append("_R")
+        drawn_groups.append(draw(groups("_R", world, resourceless=True)))
+    named_suffixes = suffixes + bare_suffixes
     lists = draw(
-        st.lists(st.lists(st.sampled_from(named), min_size=1, unique=True), max_size=2)
-        if named
+        st.lists(st.lists(st.sampled_from(named_suffixes), min_size=1, unique=True), max_size=2)
+        if named_suffixes
         else st.just([])
     )
-    if bare and not any("_R" in items for items in lists):
-        lists.append(["_R", *named[:1]] if draw(st.booleans()) else ["_R"])
-    wanted = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset()))
-    unwanted = draw(
+    if bare_suffixes and not any("_R" in items for items in lists):
+        lists.append(["_R", *named_suffixes[:1]] if draw(st.booleans()) else ["_R"])
+    wanted_traits = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset()))
+    unwanted_traits = draw(
         seldom(st.frozensets(st.sampled_from((*TRAITS, SHARING)), max_size=1), frozenset())
     )
     return Request(
-        groups=tuple(made),
+        groups=tuple(drawn_groups),
         root=Group(
-            required=tuple(frozenset({trait}) for trait in wanted), forbidden=unwanted - wanted
+            required=tuple(frozenset({trait}) for trait in wanted_traits),
+            forbidden=unwanted_traits - wanted_traits,
         ),
         same_subtree=tuple((tuple(dict.fromkeys(items)), ()) for items in lists),
-        isolated=frozenset(named if draw(st.booleans()) else ()),
+        isolated=frozenset(named_suffixes if draw(st.booleans()) else ()),
         nested=draw(st.integers(0, 5)) > 0,
     )
 
@@ -174,8 +186,8 @@ def requests(draw, world):
 def extended_requests(draw, world):
     """A request that uses what page 97, section 2, adds, and little else."""
     request = draw(requests(world))
-    made = [draw(extended_groups(group, world)) for group in request.groups]
-    suffixes = [group.suffix for group in made if group.suffix]
+    drawn_groups = [draw(extended_groups(group, world)) for group in request.groups]
+    suffixes = [group.suffix for group in drawn_groups if group.suffix]
     lists = request.same_subtree
     if suffixes:
         outside = st.sets(st.sampled_from(suffixes), max_size=2)
@@ -184,7 +196,7 @@ def extended_requests(draw, world):
             for inside, _ in lists
             if "_R" in inside or draw(st.booleans())
         )
-    split = draw(splits(made))
+    split = draw(splits(drawn_groups))
     return replace(
         request,
         groups=tuple(
@@ -193,7 +205,7 @@ def extended_requests(draw, world):
             )
             if not group.suffix and (resources := group.resources)
             else group
-            for group in made
+            for group in drawn_groups
         ),
         nested=True,
         root=draw(seldom(extended_roots(), Group())),
@@ -259,19 +271,19 @@ def splits(draw, groups):
 def divided(draw):
     """Draw hosts with children of different limits, and a request that divides an amount over them."""
     step = st.sampled_from([1, 1, 2, 2, 3])
-    made = []
+    providers = []
     for host in range(draw(st.integers(1, 2))):
         root = f"host{host}"
-        made.append(Provider(root, None, {"DISK_GB": Stock(9)}, aggregates=frozenset({"A"})))
-        made += [
+        providers.append(Provider(root, None, {"DISK_GB": Stock(9)}, aggregates=frozenset({"A"})))
+        providers += [
             Provider(f"{root}c{child}", root, {"VCPU": draw(divisible(step))})
             for child in range(draw(st.integers(1, 4)))
         ]
     if draw(st.booleans()):
         stock = {"VCPU": draw(divisible(step))}
         pool = Provider("pool", None, stock, frozenset({SHARING}), frozenset({"A"}))
-        made.insert(draw(st.sampled_from([0, len(made)])), pool)
-    world = draw(seldom(consuming(World(tuple(made))), World(tuple(made))))
+        providers.insert(draw(st.sampled_from([0, len(providers)])), pool)
+    world = draw(seldom(consuming(World(tuple(providers))), World(tuple(providers))))
     groups = [Group("", {"VCPU": draw(st.integers(2, 14))})]
     groups += [Group("_X", {"VCPU": draw(st.integers(1, 3))})] * draw(st.integers(0, 1))
     if draw(st.booleans()):
@@ -485,9 +497,9 @@ def cards(draw):
                 name: Stock(total=draw(st.integers(2, 4)), used=draw(seldom(st.just(1), 0)))
                 for name in draw(seldom(st.just(("FPGA", "VCPU")), ("FPGA",)))
             }
-            chosen = st.lists(st.sampled_from(keys), min_size=1, unique=True).map(sorted)
+            key_lists = st.lists(st.sampled_from(keys), min_size=1, unique=True).map(sorted)
             consumes = {
-                name: tuple((*key, draw(st.integers(1, 3))) for key in draw(chosen))
+                name: tuple((*key, draw(st.integers(1, 3))) for key in draw(key_lists))
                 for name in stock
             }
             card_attributes = draw(attributes)
@@ -512,15 +524,15 @@ def requests_of_cards(draw):
     """Draw a request for partitions, and at times for the class that they consume."""
     sampled = st.sampled_from([("VCPU",), ("FPGA", "VCPU"), ("DISK_GB",)])
     suffixes = ["_X", "_Y", "_Z"][: draw(st.integers(1, 3))]
-    made = [
+    drawn_groups = [
         Group(suffix, {name: draw(st.integers(1, 2)) for name in draw(seldom(sampled, ("FPGA",)))})
         for suffix in suffixes
     ]
     plain = draw(st.one_of(sampled, st.just(("FPGA",)), st.just(())))
     if plain:
-        made.insert(0, Group("", {name: draw(st.integers(1, 3)) for name in plain}))
+        drawn_groups.insert(0, Group("", {name: draw(st.integers(1, 3)) for name in plain}))
     return Request(
-        groups=tuple(made),
+        groups=tuple(drawn_groups),
         isolated=draw(seldom(st.just(frozenset(suffixes)), frozenset())),
         values=draw(seldom(comparisons(suffixes), ())) if len(suffixes) > 1 else (),
         same_subtree=draw(seldom(st.just(((tuple(suffixes), ()),)), ())),
@@ -588,12 +600,16 @@ def device_clouds(draw):
     providers = []
 
     def add(name, parent, stock, **members):
-        kept = {key: draw(amount) for key, amount in stock.items() if draw(st.integers(0, 5))}
-        consumes = {key: uses for key, uses in members.pop("consumes", {}).items() if key in kept}
+        kept_stock = {
+            key: draw(amount) for key, amount in stock.items() if draw(st.integers(0, 5))
+        }
+        consumes = {
+            key: uses for key, uses in members.pop("consumes", {}).items() if key in kept_stock
+        }
         provider = Provider(
             name,
             parent,
-            kept,
+            kept_stock,
             attributes=draw(attributes),
             conditions=draw(few_conditions),
             consumes=consumes,
@@ -602,7 +618,7 @@ def device_clouds(draw):
         providers.append(provider)
         return provider
 
-    def some(least, most):
+    def stocks(least, most):
         total = st.integers(least, most)
         return total.flatmap(
             lambda n: seldom(st.integers(0, n), 0).map(lambda used: Stock(n, used=used))
@@ -611,24 +627,26 @@ def device_clouds(draw):
     for number in range(draw(st.integers(1, 3))):
         host = f"h{number}"
         racks = draw(st.frozensets(st.sampled_from(AGGREGATES), max_size=2))
-        root = add(host, None, {"VCPU": some(1, 6)}, aggregates=racks)
+        root = add(host, None, {"VCPU": stocks(1, 6)}, aggregates=racks)
         for node in range(draw(st.integers(0, 2))):
-            stock = {"MEMORY_MB": some(1, 4), "VCPU": some(1, 4)}
+            stock = {"MEMORY_MB": stocks(1, 4), "VCPU": stocks(1, 4)}
             add(f"{host}n{node}", host, stock, traits=frozenset(draw(seldom_trait)))
         for card in range(draw(st.integers(0, 2))):
             name = f"{host}c{card}"
-            slices = add(name, host, {"DISK_GB": some(1, 6)})
-            near = [(giver.name, key) for giver in (root, slices) for key in giver.stock]
+            slices = add(name, host, {"DISK_GB": stocks(1, 6)})
+            near_keys = [(giver.name, key) for giver in (root, slices) for key in giver.stock]
             for part in range(draw(st.integers(1, 2))):
                 uses = (
-                    draw(st.lists(st.sampled_from(near), max_size=2, unique=True)) if near else ()
+                    draw(st.lists(st.sampled_from(near_keys), max_size=2, unique=True))
+                    if near_keys
+                    else ()
                 )
                 each = tuple((*key, draw(st.integers(1, 2))) for key in sorted(uses))
                 consumes = {"FPGA": each} if each else {}
-                add(f"{name}p{part}", name, {"FPGA": some(1, 4)}, consumes=consumes)
+                add(f"{name}p{part}", name, {"FPGA": stocks(1, 4)}, consumes=consumes)
     if draw(st.integers(0, 2)) == 0:
         shared = frozenset({draw(st.sampled_from(AGGREGATES))})
-        pool = {"DISK_GB": some(2, 6), "MEMORY_MB": some(1, 3)}
+        pool = {"DISK_GB": stocks(2, 6), "MEMORY_MB": stocks(1, 3)}
         add("pool", None, pool, traits=frozenset({SHARING}), aggregates=shared)
     return World(tuple(providers))
 
@@ -715,9 +733,9 @@ def compared_devices(draw):
 @st.composite
 def comparing_requests(draw):
     suffixes = [f"_{number}" for number in range(draw(st.integers(2, 4)))]
-    made = tuple(
+    drawn_groups = tuple(
         Group(suffix, {"FPGA": 1}, where=draw(st.sampled_from([(), ("exists mem_gib",)])))
         for suffix in suffixes
     )
     isolated = draw(st.sampled_from([frozenset(), frozenset(suffixes), frozenset(suffixes[:2])]))
-    return Request(made, isolated=isolated, values=draw(comparisons(suffixes)))
+    return Request(drawn_groups, isolated=isolated, values=draw(comparisons(suffixes)))

@@ -204,7 +204,7 @@ def request_of(example):
     """Return the request of an example, in the form of the reference."""
     pairs = [pair.split("=", 1) for pair in example.query.split("&")]
     # Of parameters that are no conditions, the first value counts.
-    known = dict(reversed(pairs))
+    first_values = dict(reversed(pairs))
     values, roots = {"": {}}, {}
     for name, value in pairs:
         match = _PARAMETER.fullmatch(name)
@@ -215,7 +215,7 @@ def request_of(example):
     groups = [
         _group(suffix, members, example.minor) for suffix, members in values.items() if members
     ]
-    is_isolated = known.get("group_policy") == "isolate"
+    is_isolated = first_values.get("group_policy") == "isolate"
     return Request(
         groups=tuple(groups),
         root=_group("", roots, example.minor),
@@ -227,8 +227,8 @@ def request_of(example):
             for names in lists
         ),
         isolated=frozenset(filter(None, values)) if is_isolated else frozenset(),
-        can_split=frozenset(listed(known.get("can_split"))),
-        split_policy=known.get("split_policy", "pack"),
+        can_split=frozenset(listed(first_values.get("can_split"))),
+        split_policy=first_values.get("split_policy", "pack"),
         nested=example.minor >= 29,
     )
 

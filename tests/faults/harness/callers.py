@@ -77,9 +77,9 @@ def effects_of(before, after, *, unchecked):
     for provider in providers:
         usage = sum(amounts.get(provider, 0) for amounts in after.values())
         usage -= sum(amounts.get(provider, 0) for amounts in before.values())
-        named = any(provider in amounts for amounts in after.values())
-        emptied = any(provider in before[uuid] and not after[uuid] for uuid in before)
-        effects[provider] = (usage, int(not unchecked and (named or emptied)))
+        is_named = any(provider in amounts for amounts in after.values())
+        is_emptied = any(provider in before[uuid] and not after[uuid] for uuid in before)
+        effects[provider] = (usage, int(not unchecked and (is_named or is_emptied)))
     return effects
 
 
@@ -89,21 +89,21 @@ class Caller:
     def __init__(self, load, seed):
         self.load = load
         self.chance = random.Random(seed)
-        self.known = {}
+        self.known_allocations = {}
         self.client = None
-        self.left = 0
+        self.remaining_requests = 0
 
     def send(self, method, path, body=None, headers=None):
         """The answer; None if it got lost or says that the database is away."""
-        if self.left == 0:
+        if self.remaining_requests == 0:
             self.close()
             self.client = client_of(self.load.url)
-            self.left = REQUESTS_A_CONNECTION
-        self.left -= 1
+            self.remaining_requests = REQUESTS_A_CONNECTION
+        self.remaining_requests -= 1
         try:
             answer = self.client.request(method, path, json=body, headers=headers)
         except httpx.HTTPError:
-            self.left = 0
+            self.remaining_requests = 0
             self.load.count("lost")
             self.load.stop.wait(0.05)
             return None
@@ -160,29 +160,29 @@ class Reader(Caller):
     def _usages(self):
         world = self.load.world
         provider = self.chance.choice(list(world.classes))
-        start, end, seen = self._ask(f"/resource_providers/{provider}/usages")
-        if seen is not None:
-            usage = seen["usages"][world.classes[provider]]
-            generation = seen["resource_provider_generation"]
+        start, end, document = self._ask(f"/resource_providers/{provider}/usages")
+        if document is not None:
+            usage = document["usages"][world.classes[provider]]
+            generation = document["resource_provider_generation"]
             self._saw(provider, Step("read", start, end, usage, generation))
 
     def _listing(self):
         provider = self.chance.choice(list(self.load.world.classes))
-        start, end, seen = self._ask(f"/resource_providers/{provider}/allocations")
-        if seen is None:
+        start, end, document = self._ask(f"/resource_providers/{provider}/allocations")
+        if document is None:
             return
-        holders = seen["allocations"]
+        holders = document["allocations"]
         usage = sum(sum(holder["resources"].values()) for holder in holders.values())
         numbers = {uuid: holder["consumer_generation"] for uuid, holder in holders.items()}
-        generation = seen["resource_provider_generation"]
+        generation = document["resource_provider_generation"]
         self._saw(provider, Step("read", start, end, usage, generation, numbers))
 
     def _candidates(self):
         """Reads that are answered from the worker's inventory in memory."""
         world = self.load.world
         name = self.chance.choice(sorted(set(world.classes.values())))
-        start, end, seen = self._ask(f"/allocation_candidates?resources={name}:1")
-        for provider, summary in (seen["provider_summaries"] if seen else {}).items():
+        start, end, document = self._ask(f"/allocation_candidates?resources={name}:1")
+        for provider, summary in (document["provider_summaries"] if document else {}).items():
             # There may be providers of others.
             if provider in world.classes:
                 usage = summary["resources"][world.classes[provider]]["used"]
@@ -194,9 +194,9 @@ class Client(Caller):
 
     def act(self):
         actions = [self._claim, self._place]
-        if self.known:
+        if self.known_allocations:
             actions += [self._resize, self._resize, self._move, self._delete, self._read]
-        if len(self.known) > 3:
+        if len(self.known_allocations) > 3:
             actions = [self._delete, self._move]
         self.chance.choice(actions)()
 
@@ -211,8 +211,8 @@ class Client(Caller):
         self._put(str(uuid.uuid4()), self._amounts())
 
     def _resize(self):
-        consumer = self.chance.choice(list(self.known))
-        amounts = self.known[consumer].amounts
+        consumer = self.chance.choice(list(self.known_allocations))
+        amounts = self.known_allocations[consumer].amounts
         smaller = {provider: max(1, amount // 2) for provider, amount in amounts.items()}
         # An operation without a change could not be distinguished from one that did not happen.
         self._put(consumer, smaller if smaller != amounts else {})
@@ -222,16 +222,16 @@ class Client(Caller):
 
     def _move(self):
         """Hand the allocations of a consumer to another one, as a migration does."""
-        consumer = self.chance.choice(list(self.known))
+        consumer = self.chance.choice(list(self.known_allocations))
         other = str(uuid.uuid4())
         after = {consumer: {}, other: self._amounts()}
         if self.chance.random() < 0.5:
-            after = {consumer: self._amounts(), other: self.known[consumer].amounts}
-        if after[consumer] != self.known[consumer].amounts:
+            after = {consumer: self._amounts(), other: self.known_allocations[consumer].amounts}
+        if after[consumer] != self.known_allocations[consumer].amounts:
             self._write("POST", "/allocations", after)
 
     def _delete(self):
-        consumer = self.chance.choice(list(self.known))
+        consumer = self.chance.choice(list(self.known_allocations))
         if self.chance.random() < 0.5:
             self._write("DELETE", f"/allocations/{consumer}", {consumer: {}})
         else:
@@ -269,40 +269,55 @@ class Client(Caller):
         self.load.count("success")
         self.load.count("placed")
         self.load.placed(lost, result, end)
-        self.known |= {uuid: KnownAllocations(amounts, 1) for uuid, amounts in result.items()}
+        self.known_allocations |= {
+            uuid: KnownAllocations(amounts, 1) for uuid, amounts in result.items()
+        }
 
     def _read(self):
-        consumer = self.chance.choice(list(self.known))
+        consumer = self.chance.choice(list(self.known_allocations))
         _, _, document = self._ask(f"/allocations/{consumer}")
         if document is not None:
-            shown = KnownAllocations(amounts_of(document), document.get("consumer_generation"))
-            if shown != self.known[consumer]:
-                self.load.problems.append(("not as promised", self.known[consumer], document))
+            shown_allocations = KnownAllocations(
+                amounts_of(document), document.get("consumer_generation")
+            )
+            if shown_allocations != self.known_allocations[consumer]:
+                self.load.problems.append(
+                    ("not as promised", self.known_allocations[consumer], document)
+                )
 
     def _write(self, method, path, after):
-        known = {consumer: self.known.pop(consumer, KnownAllocations()) for consumer in after}
+        former_allocations = {
+            consumer: self.known_allocations.pop(consumer, KnownAllocations())
+            for consumer in after
+        }
         bodies = {
-            uuid: self._body(amounts, known[uuid].generation) for uuid, amounts in after.items()
+            uuid: self._body(amounts, former_allocations[uuid].generation)
+            for uuid, amounts in after.items()
         }
         body = {"POST": bodies, "PUT": next(iter(bodies.values())), "DELETE": None}[method]
         start = time.monotonic()
         answer = self.send(method, path, body)
         end = time.monotonic()
-        before = {consumer: former.amounts for consumer, former in known.items()}
-        numbers = {consumer: (former.generation or 0) + 1 for consumer, former in known.items()}
+        before = {consumer: former.amounts for consumer, former in former_allocations.items()}
+        numbers = {
+            consumer: (former.generation or 0) + 1
+            for consumer, former in former_allocations.items()
+        }
         write = Doubt(start, before, after, method == "DELETE", numbers)
         if answer is None:
             self.load.doubts.append(write)
         elif answer.status_code == 204:
             self.load.count("success")
             self.load.succeeded(write, end)
-            self.known |= {
+            self.known_allocations |= {
                 consumer: KnownAllocations(amounts, numbers[consumer])
                 for consumer, amounts in after.items()
                 if amounts
             }
         else:
-            self.known |= {uuid: former for uuid, former in known.items() if former.amounts}
+            self.known_allocations |= {
+                uuid: former for uuid, former in former_allocations.items() if former.amounts
+            }
             self._refused(answer, write, end)
 
     def _body(self, amounts, generation):

@@ -85,12 +85,12 @@ def explained(steps, capacity, state=State()):
     visited = set()
     waiting = [(0, state)]
     while waiting:
-        done, state = waiting.pop()
-        possible = _possible(steps, done)
+        done_mask, state = waiting.pop()
+        possible = _possible(steps, done_mask)
         if not possible:
             return True
         # Generations only grow, so nothing may pass the least one that some read has yet to see.
-        most = next((pin for pin, number in pinned if not done >> number & 1), math.inf)
+        most = next((pin for pin, number in pinned if not done_mask >> number & 1), math.inf)
         fitting = [
             next_step
             for next_step in possible
@@ -103,7 +103,7 @@ def explained(steps, capacity, state=State()):
         # Operations that change nothing can be ordered now as well as later.
         quiet = [next_step for next_step in fitting if not steps[next_step].changes]
         for next_step in quiet[:1] or _distinct(steps, fitting):
-            following = done | (1 << next_step)
+            following = done_mask | (1 << next_step)
             if following in visited:
                 continue
             visited.add(following)
@@ -126,14 +126,14 @@ def _distinct(steps, fitting):
     return sorted(first.values(), key=lambda number: -steps[number].end)
 
 
-def _possible(steps, done):
+def _possible(steps, done_mask):
     """The steps that may come next: those that began before any other one left has ended."""
     possible = []
     earliest_end = FOREVER
     # Whatever lies below the lowest bit that is not set was taken.
-    first = (~done & (done + 1)).bit_length() - 1
+    first = (~done_mask & (done_mask + 1)).bit_length() - 1
     for number in range(first, len(steps)):
-        if done >> number & 1:
+        if done_mask >> number & 1:
             continue
         if steps[number].start > earliest_end:
             break
@@ -170,10 +170,10 @@ def narrowed(steps):
     ]
 
 
-def _writes_seen(life, shown, listing, steps):
+def _writes_seen(life, shown_write, listing, steps):
     """The least and the most writes of a consumer's life that a listing can have come after."""
-    if shown is not None:
-        return shown, shown
+    if shown_write is not None:
+        return shown_write, shown_write
     deletions = [0, *(write for write, is_present, _ in life if not is_present)]
     certain = max(
         (write_number for write_number, _, at in life if steps[at].end < listing.start), default=0

@@ -82,8 +82,8 @@ class Load:
 
     def wait_for(self, count):
         """Wait until so many more writes have succeeded."""
-        wanted = self.answers["success"] + count
-        eventually(lambda: self.answers["success"] >= wanted or self.problems)
+        target_count = self.answers["success"] + count
+        eventually(lambda: self.answers["success"] >= target_count or self.problems)
         assert not self.problems, self.problems[:3]
 
     def saw(self, provider, step):
@@ -100,10 +100,18 @@ class Load:
         assert not self.problems, self.problems[:3]
         with client_of(self.url) as client:
             stored = {}
-            known = {uuid: held for caller in self._clients for uuid, held in caller.known.items()}
-            for consumer, held in known.items():
+            known_allocations = {
+                uuid: allocations
+                for caller in self._clients
+                for uuid, allocations in caller.known_allocations.items()
+            }
+            for consumer, allocations in known_allocations.items():
                 stored[consumer] = stored_amounts(client, consumer)
-                assert stored[consumer] == held.amounts, (consumer, held, stored[consumer])
+                assert stored[consumer] == allocations.amounts, (
+                    consumer,
+                    allocations,
+                    stored[consumer],
+                )
             for doubt in self.doubts:
                 present = {uuid: stored_amounts(client, uuid) for uuid in doubt.before}
                 assert present in (doubt.before, doubt.after), (doubt, present)

@@ -25,7 +25,9 @@ class Cloud:
         question = plans.question_of(seed)
         self.world = question.world
         self.consumers = [
-            replace(consumer, drawn={}) for consumer in question.consumers if consumer.requests
+            replace(consumer, drawn_amounts={})
+            for consumer in question.consumers
+            if consumer.requests
         ]
 
     def check(self, failures, budget=UNBOUNDED):
@@ -39,7 +41,7 @@ class Cloud:
         reference = Reference(self.world)
         lost = {name for name in reference.P if uuid_of(reference.root(name)) == root}
         remaining = World(tuple(p for p in self.world.providers if p.name not in lost))
-        moved = [each for each in self.consumers if any(p in lost for p, _ in each.held)]
+        moved = [each for each in self.consumers if any(p in lost for p, _ in each.held_amounts)]
         others = [each for each in self.consumers if each not in moved]
 
         def fit(waiting, placed):
@@ -49,7 +51,7 @@ class Cloud:
             return any(
                 fit(
                     waiting[1:],
-                    [*placed, replace(waiting[0], held={(p, c): n for p, c, n in alloc})],
+                    [*placed, replace(waiting[0], held_amounts={(p, c): n for p, c, n in alloc})],
                 )
                 for request in waiting[0].requests
                 for alloc, _ in reference.candidates(request)
