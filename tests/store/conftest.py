@@ -28,6 +28,6 @@ def database_url(database_kind, tmp_path):
 
 @pytest.fixture
 def store(database_url):
-    made = Store(DatabaseSettings(database_url))
-    yield made
-    made.close()
+    new_store = Store(DatabaseSettings(database_url))
+    yield new_store
+    new_store.close()

@@ -21,8 +21,8 @@ def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
     uuid = uuid or str(uuid4())
     store.write(providers.create, uuid=uuid, name=name or uuid, parent_uuid=parent)
     if stock is not None:
-        new = {"VCPU": Inventory(stock)} if isinstance(stock, int) else stock
-        store.write(write_inventories, uuid, new, 0)
+        inventories = {"VCPU": Inventory(stock)} if isinstance(stock, int) else stock
+        store.write(write_inventories, uuid, inventories, 0)
     return uuid
 
 

@@ -40,9 +40,9 @@ def database(server, tmp_path_factory):
 @pytest.fixture
 def proxy(server):
     """A proxy that can cut connections to the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
+    new_proxy = Proxy(server.port)
+    yield new_proxy
+    new_proxy.close()
 
 
 def _claims(host, count):

@@ -49,21 +49,21 @@ def test_repair_removes_expired_hold_and_its_draws(store):
 
 def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
     right, wrong = create_host(store), create_host(store)
-    below = create_host(store, parent=right)
+    child = create_host(store, parent=right)
     query = "SELECT id FROM resource_providers WHERE uuid = :uuid"
     root = store.read(lambda transaction: transaction.scalar(query, uuid=wrong))
     providers = tables.resource_providers
-    changed = sa.update(providers).where(providers.c.uuid == below)
+    changed = sa.update(providers).where(providers.c.uuid == child)
     by_hand(store, changed.values(root_provider_id=root))
     cursor = store.load_cursor()
-    assert mend(store, FindingKind.BROKEN_ROOT, provider=below) is RepairResult.DONE
+    assert mend(store, FindingKind.BROKEN_ROOT, provider=child) is RepairResult.DONE
 
-    def find_reported(transaction, provider):
+    def find_changes(transaction, provider):
         news = load_news(transaction, cursor)
         return select_news(transaction, news, load_roots(transaction, [provider])).changes
 
     for provider in (right, wrong):
-        assert store.read(find_reported, provider).keys() == {below}
+        assert store.read(find_changes, provider).keys() == {child}
 
 
 def test_broken_parents_roots_and_empty_trees_are_found_by_id(store, database_url):

@@ -23,22 +23,22 @@ LONG = {
 @pytest.fixture
 def hasty(database_url):
     """A store with one connection, and a timeout of one second for statements of full reads."""
-    made = Store(DatabaseSettings(database_url, timeouts=SHORT))
-    yield made
-    made.close()
+    new_store = Store(DatabaseSettings(database_url, timeouts=SHORT))
+    yield new_store
+    new_store.close()
 
 
 @pytest.mark.slow
 def test_full_read_sends_no_statement_after_its_deadline(hasty):
     """Each of many short statements is in time, but not all together."""
 
-    def many(transaction):
+    def read_endlessly(transaction):
         transaction.extend_timeouts()
         while True:
             transaction.scalar("SELECT 1")
 
     with pytest.raises(StoreUnavailableError):
-        hasty.read(many)
+        hasty.read(read_endlessly)
     assert hasty.read(lambda transaction: transaction.scalar("SELECT 1")) == 1
 
 
@@ -62,8 +62,8 @@ def test_sqlite_deadline_ends_with_its_transaction(tmp_path):
         transaction.scalar(statement)
 
     with fresh_database_on("sqlite", tmp_path) as url:
-        made = Store(DatabaseSettings(url, timeouts=Timeouts(statement=0, load=0)))
+        new_store = Store(DatabaseSettings(url, timeouts=Timeouts(statement=0, load=0)))
         with pytest.raises(StoreUnavailableError):
-            made.read(too_late)
-        assert made.read(lambda transaction: transaction.scalar(statement)) == 300_000
-        made.close()
+            new_store.read(too_late)
+        assert new_store.read(lambda transaction: transaction.scalar(statement)) == 300_000
+        new_store.close()

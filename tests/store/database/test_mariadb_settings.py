@@ -21,8 +21,8 @@ from treeclaim.store.schema import revisions as schema
 @pytest.fixture
 def url(mariadb, tmp_path):
     """The URL of an empty database."""
-    with empty_database("mariadb", tmp_path) as made:
-        yield made
+    with empty_database("mariadb", tmp_path) as empty_url:
+        yield empty_url
 
 
 @pytest.mark.slow
@@ -65,7 +65,8 @@ def test_default_tls_context_is_loaded_once():
 @pytest.mark.parametrize("options", [{}, *OPTIONS_OF_TLS, {"ssl_disabled": True}])
 def test_tls_settings_equal_those_of_the_driver(options):
     ours, drivers = (
-        made(defer_connect=True, **options) for made in (make_connection_class(), THE_DRIVERS)
+        make_connection(defer_connect=True, **options)
+        for make_connection in (make_connection_class(), THE_DRIVERS)
     )
     assert (ours.ssl, ours._ssl_required) == (drivers.ssl, drivers._ssl_required)
     if ours.ssl:

@@ -82,11 +82,11 @@ def narrow_protocol(_folder):
 def wide_file(folder):
     """A file in UTF-16 with another journal mode."""
     path = folder / "wide.db"
-    made = sqlite3.connect(path)
-    made.execute("PRAGMA encoding = 'UTF-16'")
-    made.execute("PRAGMA journal_mode = DELETE")
-    made.execute("CREATE TABLE others (id INTEGER)")
-    made.close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA encoding = 'UTF-16'")
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("CREATE TABLE others (id INTEGER)")
+    connection.close()
     yield f"sqlite:///{path}"
 
 
@@ -142,7 +142,7 @@ def answers(client, ratio):
         {"uuid": NODE, "name": "node", "parent_provider_uuid": HOST},
     ]
     claim = claim_of({HOST: {"resources": {"VCPU": 2}}}, project_id=NAME, user_id="person")
-    written = [
+    write_answers = [
         client.post("/treeclaim/providers", json={"create_names": True, "providers": entries}),
         client.put(f"/allocations/{CONSUMER}", json=claim),
         client.put(f"/allocations/{CONSUMER}", json=claim),
@@ -151,7 +151,7 @@ def answers(client, ratio):
         client.delete(f"/resource_providers/{HOST}"),
         client.put(f"/resource_providers/{NODE}", json={"name": "n" * 201}),
     ]
-    return [(answer.status_code, body(answer)) for answer in written] + reads(client)
+    return [(answer.status_code, body(answer)) for answer in write_answers] + reads(client)
 
 
 def reads(client):
@@ -180,7 +180,7 @@ def body(answer):
 
 
 @pytest.mark.parametrize(
-    ("configured", "kept"),
+    ("configured", "kept_modes"),
     [
         ("TRADITIONAL", {"TRADITIONAL", "STRICT_ALL_TABLES", "NO_ZERO_DATE"}),
         ("ANSI_QUOTES,NO_ZERO_DATE", {"STRICT_ALL_TABLES", "NO_ZERO_DATE"}),
@@ -188,13 +188,13 @@ def body(answer):
     ],
 )
 @pytest.mark.parametrize("kind", EACH_SERVER[1:])
-def test_sql_modes_that_change_statements_are_dropped(kind, configured, kept, tmp_path):
+def test_sql_modes_that_change_statements_are_dropped(kind, configured, kept_modes, tmp_path):
     with server_of(kind).database(tmp_path) as url:
         engine = make_engine(DatabaseSettings(url, mysql_sql_mode=configured))
         with engine.connect() as connection:
             modes = set(connection.exec_driver_sql("SELECT @@sql_mode").scalar().split(","))
         engine.dispose()
-    assert kept <= modes
+    assert kept_modes <= modes
     assert not modes & {"ANSI_QUOTES", "PIPES_AS_CONCAT", "NO_BACKSLASH_ESCAPES"}
 
 

@@ -64,8 +64,8 @@ def test_session_pooling_works(tmp_path):
                 "name": "h",
                 "inventories": {"VCPU": {"total": CLIENTS * CLAIMS}},
             }
-            made = client.post("/treeclaim/providers", json={"providers": [host]})
-            assert made.status_code == 200
+            response = client.post("/treeclaim/providers", json={"providers": [host]})
+            assert response.status_code == 200
             with ThreadPoolExecutor(CLIENTS) as pool:
                 answers = list(pool.map(claims_and_reads, [served] * CLIENTS))
             assert {status for client_statuses in answers for status in client_statuses} == {

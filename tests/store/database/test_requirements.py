@@ -31,7 +31,7 @@ SUPPORTED = [
     ("mysql", "8.0.36-0ubuntu0.22.04.1"),
     ("mysql", "8.0.35-27.1-log"),
 ]
-OTHERS = [
+OTHER_SERVERS = [
     ("postgresql", "PostgreSQL 15.2-YB-2025.1.0.0-b1 on x86_64-pc-linux-gnu"),
     ("postgresql", COCKROACH),
     ("mysql", "8.0.11-TiDB-v7.5.0"),
@@ -44,7 +44,7 @@ def test_supported_server_is_accepted(kind, version):
     assert refuse_version(kind, version) is None
 
 
-@pytest.mark.parametrize(("kind", "version"), OTHERS)
+@pytest.mark.parametrize(("kind", "version"), OTHER_SERVERS)
 def test_unsupported_server_is_refused(kind, version):
     assert "which is not supported" in refuse_version(kind, version)
 

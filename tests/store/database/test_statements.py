@@ -39,7 +39,7 @@ NAMES = "SELECT external_id FROM projects ORDER BY external_id"
 FIND = """
 SELECT external_id FROM projects WHERE external_id IN :names AND NOT (external_id IN :others)
 """
-MANY = 5000
+NAME_COUNT = 5000
 
 
 def insert(store, names):
@@ -65,7 +65,7 @@ def load_names(store):
 
 
 def test_lists_and_times_are_parameters(store):
-    names = [f"{number:04}" for number in range(MANY)]
+    names = [f"{number:04}" for number in range(NAME_COUNT)]
     insert(store, names)
     by_names = "SELECT external_id FROM projects WHERE external_id IN :names AND created_at <= :at"
 
@@ -74,12 +74,14 @@ def test_lists_and_times_are_parameters(store):
 
     with store.engine.begin() as connection:
         transaction = ReadTransaction(connection)
-        for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
-            wanted = names[:length]
+        for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, NAME_COUNT, 2):
+            wanted_names = names[:length]
             for at, count in ((AT, length), (AT - dt.timedelta(seconds=1), 0)):
-                assert select_names(by_names, names=wanted, at=at) == set(names[:count])
-            for others in (names[1:2], names[:5:2]):
-                assert select_names(FIND, names=wanted, others=others) == set(wanted) - set(others)
+                assert select_names(by_names, names=wanted_names, at=at) == set(names[:count])
+            for other_names in (names[1:2], names[:5:2]):
+                assert select_names(FIND, names=wanted_names, others=other_names) == set(
+                    wanted_names
+                ) - set(other_names)
 
 
 @pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])

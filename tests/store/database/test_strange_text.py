@@ -88,7 +88,7 @@ def writes(text):
     quoted = urllib.parse.quote(text, safe="")
     stock = {"total": 8}
     generation = {"resource_provider_generation": 1}
-    new = f"/allocations/{uuid.uuid5(uuid.NAMESPACE_OID, repr(text))}"
+    new_path = f"/allocations/{uuid.uuid5(uuid.NAMESPACE_OID, repr(text))}"
     yield "POST", "/resource_providers", {"name": text}
     yield "POST", "/resource_providers", {"name": "new", "uuid": text}
     yield "POST", "/resource_providers", {"name": "new", "parent_provider_uuid": text}
@@ -110,11 +110,11 @@ def writes(text):
     yield "PUT", f"/resource_classes/{quoted}", None
     yield "PUT", f"/traits/{quoted}", None
     yield "PUT", f"/allocations/{quoted}", claim()
-    yield "PUT", new, claim(text, project_id=text)
-    yield "PUT", new, claim(text, user_id=text)
-    yield "PUT", new, claim(text, consumer_type=text)
-    yield "PUT", new, claim() | {"allocations": {text: {"resources": {"VCPU": 1}}}}
-    yield "PUT", new, claim() | {"allocations": {HOST: {"resources": {text: 1}}}}
+    yield "PUT", new_path, claim(text, project_id=text)
+    yield "PUT", new_path, claim(text, user_id=text)
+    yield "PUT", new_path, claim(text, consumer_type=text)
+    yield "PUT", new_path, claim() | {"allocations": {text: {"resources": {"VCPU": 1}}}}
+    yield "PUT", new_path, claim() | {"allocations": {HOST: {"resources": {text: 1}}}}
     yield "POST", "/allocations", {text: claim()}
     yield (
         "POST",
@@ -174,10 +174,10 @@ def client(request, tmp_path_factory):
             url = url.set(query={"charset": charset})
         database = url.render_as_string(hide_password=False)
         schema_on(database)
-        made = client_of(tunnelled(stack.enter_context(start_on(database, folder))))
-        made.headers["x-roles"] = "admin,service"
-        furnish(stack.enter_context(made))
-        yield made
+        new_client = client_of(tunnelled(stack.enter_context(start_on(database, folder))))
+        new_client.headers["x-roles"] = "admin,service"
+        furnish(stack.enter_context(new_client))
+        yield new_client
 
 
 @pytest.mark.parametrize("kind", [*STRANGE, *OTHER_SPELLINGS])

@@ -39,8 +39,8 @@ def hosts(store):
 @pytest.fixture
 def other(store, database_url):
     """The store of a second process."""
-    with closing(Store(DatabaseSettings(database_url))) as made:
-        yield made
+    with closing(Store(DatabaseSettings(database_url))) as other_store:
+        yield other_store
 
 
 def claim(store, *providers):
@@ -59,12 +59,12 @@ def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, 
     reader = Reader(store)
     reader.catch_up()
     create_host(other, parent=hosts[0])
-    read = store.read
+    original_read = store.read
 
     def claimed_first(operation, *arguments):
         monkeypatch.undo()
         claim(other, hosts[0])
-        return read(operation, *arguments)
+        return original_read(operation, *arguments)
 
     monkeypatch.setattr(store, "read", claimed_first)
     for _ in range(2):

@@ -64,8 +64,11 @@ STORIES = st.lists(
 @pytest.fixture(params=EACH_DATABASE)
 def world(request, tmp_path):
     """A database of each kind, with writers and readers."""
-    with filled_database(request.param, prepare, tmp_path) as url, closing(World(url)) as made:
-        yield made
+    with (
+        filled_database(request.param, prepare, tmp_path) as url,
+        closing(World(url)) as new_world,
+    ):
+        yield new_world
 
 
 def run(world, story):

@@ -36,12 +36,12 @@ print("committed", flush=True)
 def find_held_shard(store):
     """Return the shard whose row another session has locked."""
     with store.engine.connect() as connection:
-        free = connection.exec_driver_sql(
+        free_shards = connection.exec_driver_sql(
             "SELECT shard FROM treeclaim_feed_shards FOR UPDATE SKIP LOCKED"
         )
-        (held,) = set(range(SHARDS)) - set(free.scalars())
+        (held_shard,) = set(range(SHARDS)) - set(free_shards.scalars())
         connection.rollback()
-    return held
+    return held_shard
 
 
 @contextmanager
@@ -65,20 +65,20 @@ def test_write_waits_only_once_for_the_shard_of_a_stopped_writer(store, database
     reader.catch_up()
     before = store.load_cursor()
     with stopped_writer(database_url) as writer:
-        held = find_held_shard(store)
+        held_shard = find_held_shard(store)
         draws = []
         draw = shards.ShardChoice.draw
 
         def draw_held(choice, connection):
-            free = draw(choice, connection)
-            draws.append(held if not draws else free)
+            free_shard = draw(choice, connection)
+            draws.append(held_shard if not draws else free_shard)
             return draws[-1]
 
         monkeypatch.setattr(shards.ShardChoice, "draw", draw_held)
         hosts = [create_host(store)]
         assert len(draws) == 2
         hosts += [create_host(store) for _ in range(20)]
-        assert draws.count(held) == 1
+        assert draws.count(held_shard) == 1
         assert not reader.catch_up()
         assert {record.uuid for record in reader.forest.records()} == set(hosts)
         writer.send_signal(signal.SIGCONT)

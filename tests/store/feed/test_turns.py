@@ -18,9 +18,9 @@ SHORT = 0.2
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(DatabaseSettings(fresh_database(tmp_path)))
-    yield made
-    made.close()
+    new_store = Store(DatabaseSettings(fresh_database(tmp_path)))
+    yield new_store
+    new_store.close()
 
 
 def generation_of(replica, provider):
@@ -37,21 +37,21 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
     provider = create_host(store)
     assert generation_of(replica, provider) == 0
     results = []
-    late = threading.Thread(target=lambda: results.append(generation_of(replica, provider)))
+    late_thread = threading.Thread(target=lambda: results.append(generation_of(replica, provider)))
     load = store.load_changes
 
     def slow_load(cursor):
         result = load(cursor)
-        if not late.ident:
+        if not late_thread.ident:
             # Committed after this load, and before the other reader arrives.
             change(store, provider)
-            late.start()
+            late_thread.start()
             eventually(lambda: replica.turn.waiting == 1)
         return result
 
     monkeypatch.setattr(store, "load_changes", slow_load)
     assert generation_of(replica, provider) == 0
-    late.join(timeout=30)
+    late_thread.join(timeout=30)
     assert results == [1]
 
 

@@ -87,7 +87,7 @@ class Client:
     def __init__(self, store):
         self.store = store
         self.cursor = None
-        self.known = {}
+        self.providers_by_uuid = {}
 
     def catch_up(self):
         news = None
@@ -96,11 +96,11 @@ class Client:
         cursor = self.store.load_cursor() if news is None else news.cursor
         present = self._list()
         if news is None:
-            self.known = present
+            self.providers_by_uuid = present
         for uuid_ in () if news is None else news.changes:
-            self.known.pop(uuid_, None)
+            self.providers_by_uuid.pop(uuid_, None)
             if uuid_ in present:
-                self.known[uuid_] = present[uuid_]
+                self.providers_by_uuid[uuid_] = present[uuid_]
         self.cursor = write_cursor(cursor)
 
     def _list(self):
@@ -173,16 +173,16 @@ def without_the_first(before, between, after):
     torn = {}
     for table in tables():
         keys = [column.name for column in table.primary_key]
-        old, middle, new = (
+        old_rows, middle_rows, new_rows = (
             {tuple(row[key] for key in keys): row for row in state[table.name]}
             for state in (before, between, after)
         )
-        rows = dict(new)
-        for key in old.keys() | middle.keys():
-            if old.get(key) != middle.get(key) == new.get(key):
+        rows = dict(new_rows)
+        for key in old_rows.keys() | middle_rows.keys():
+            if old_rows.get(key) != middle_rows.get(key) == new_rows.get(key):
                 rows.pop(key, None)
-                if key in old:
-                    rows[key] = old[key]
+                if key in old_rows:
+                    rows[key] = old_rows[key]
         torn[table.name] = list(rows.values())
     return torn
 
@@ -247,9 +247,9 @@ class World:
         """Set attributes of a provider, which raises its generation; some values differ only by type."""
 
         def change(transaction):
-            known = lock_provider(transaction, PROVIDERS[which])
-            values = {"ecc": (True, 1, "1")[known.generation % 3], f"n{writer}": which}
-            write_part(transaction, PROVIDERS[which], ATTRIBUTES, values, known.generation)
+            provider = lock_provider(transaction, PROVIDERS[which])
+            values = {"ecc": (True, 1, "1")[provider.generation % 3], f"n{writer}": which}
+            write_part(transaction, PROVIDERS[which], ATTRIBUTES, values, provider.generation)
 
         self._write(writer, change)
 
@@ -378,7 +378,7 @@ class World:
         self.client.catch_up()
         fresh = Client(self.onlooker)
         fresh.catch_up()
-        assert self.client.known == fresh.known
+        assert self.client.providers_by_uuid == fresh.providers_by_uuid
 
     def read_torn(self, writer, which):
         """Let a reader catch up through a torn view, compare it after the next view, and report full loads."""

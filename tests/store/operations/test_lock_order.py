@@ -34,7 +34,7 @@ PATIENT = 60.0
 
 
 @pytest.fixture
-def drawn(store):
+def store_with_draw(store):
     """A store with a consumer that has drawn from one of two holds."""
     create_host(store, STOCK, uuid=HOST)
     for consumer in (FIRST, HOLD):
@@ -123,12 +123,12 @@ def lock(connection, table, uuid):
 
 @pytest.mark.parametrize("database_kind", EACH_SERVER, indirect=True)
 @pytest.mark.parametrize("path", PATHS)
-def test_hold_is_locked_after_consumers_and_before_providers(drawn, path):
-    with ThreadPoolExecutor(1) as pool, drawn.engine.connect() as holder:
+def test_hold_is_locked_after_consumers_and_before_providers(store_with_draw, path):
+    with ThreadPoolExecutor(1) as pool, store_with_draw.engine.connect() as holder:
         lock(holder, tables.consumers, HOLD)
-        written = pool.submit(PATHS[path], drawn)
-        waiting, locked = find_locked_rows(drawn, session_of(holder))
+        future = pool.submit(PATHS[path], store_with_draw)
+        waiting, locked = find_locked_rows(store_with_draw, session_of(holder))
         holder.rollback()
-        written.result(PATIENT)
+        future.result(PATIENT)
     assert len(waiting) == 1
     assert locked == {SERVER}

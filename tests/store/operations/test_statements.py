@@ -23,15 +23,15 @@ ON_POSTGRESQL, ON_MARIADB = (
     pytest.mark.parametrize("database_kind", [kind], indirect=True) for kind in EACH_SERVER
 )
 
-MANY = 5000
+ROW_COUNT = 5000
 
 MANY_ROWS = f"""
 INSERT INTO consumers (uuid, project_id, user_id, generation)
-SELECT 'other ' || number, 1, 1, 1 FROM generate_series(1, {MANY}) number;
+SELECT 'other ' || number, 1, 1, 1 FROM generate_series(1, {ROW_COUNT}) number;
 INSERT INTO allocations (consumer_id, resource_provider_id, resource_class_id, used)
 SELECT uuid, 999, 0, 1 FROM consumers WHERE length(uuid) < 36;
 INSERT INTO treeclaim_feed (shard, position, previous, kind, object_id, created_at, format)
-SELECT MOD(number, 8), -number, 0, 'provider', 999, now(), 1 FROM generate_series(1, {MANY}) number
+SELECT MOD(number, 8), -number, 0, 'provider', 999, now(), 1 FROM generate_series(1, {ROW_COUNT}) number
 """
 """Rows as other programs write them on PostgreSQL; the feed rows are older than the cursors of readers."""
 
@@ -128,7 +128,7 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
     store.engine.dispose()
     scanned = count_scanned_rows(store)
     # The insertion of MANY_ROWS reads its earlier rows once.
-    assert {name: scanned[name] for name in PLANNED if scanned[name] > 2 * MANY} == {}
+    assert {name: scanned[name] for name in PLANNED if scanned[name] > 2 * ROW_COUNT} == {}
 
 
 def prepare_inventory_query(store, columns, count, providers):

@@ -74,5 +74,9 @@ def test_held_amounts_query_does_not_scan_allocations(filled):
     on_allocations = [str(row) for row in plan if "allocations" in str(row)]
     assert on_allocations
     for step in on_allocations:
-        whole = {"sqlite": "SCAN allocations", "mysql": "'ALL'", "postgresql": "Seq Scan on alloc"}
-        assert whole[dialect.name] not in step, plan
+        scan_texts = {
+            "sqlite": "SCAN allocations",
+            "mysql": "'ALL'",
+            "postgresql": "Seq Scan on alloc",
+        }
+        assert scan_texts[dialect.name] not in step, plan

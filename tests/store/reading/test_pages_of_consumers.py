@@ -42,8 +42,8 @@ def filled(store):
 def list_uuids(store, load, any_filter, **fields):
     """Return the uuids of a page, and the last uuid before the next page."""
     values = {name: getattr(any_filter, name) for name in any_filter.__slots__}
-    shown, following = store.read(load, type(any_filter)(**values | fields))
-    return [consumer["uuid"] for consumer in shown], following
+    consumers, following = store.read(load, type(any_filter)(**values | fields))
+    return [consumer["uuid"] for consumer in consumers], following
 
 
 def test_consumers_pass_all_filters(filled):

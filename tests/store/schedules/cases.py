@@ -97,7 +97,7 @@ def critical(database):
 
 def quick():
     """Return pairs for SQLite with a reader or the pruner, because its writers never interleave."""
-    chosen = [
+    chosen_cases = [
         case
         for name in (
             "claims-absent",
@@ -111,4 +111,4 @@ def quick():
         for case in pairs("sqlite", WORLDS[name])
         if {"read", "read-often", "prune"} & set(case.scripts)
     ]
-    return chosen[::_QUICK]
+    return chosen_cases[::_QUICK]

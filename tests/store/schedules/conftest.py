@@ -13,7 +13,7 @@ def place(request, tmp_path_factory):
     """Sessions on a database of each kind."""
     with (
         pytest.MonkeyPatch.context() as patch,
-        place_of(request.param, tmp_path_factory.mktemp("schedules")) as made,
+        place_of(request.param, tmp_path_factory.mktemp("schedules")) as new_place,
     ):
         without_pauses(patch)
-        yield made
+        yield new_place

@@ -26,13 +26,13 @@ class Text:
     ids: tuple[str, ...]
 
 
-def text_of(raw, known):
+def text_of(raw, known_ids):
     """Replace times, and all ids except the known ones, by marks."""
     ids = []
 
     def marked(match):
         number = match[0]
-        if number in known:
+        if number in known_ids:
             return number
         ids.append(number)
         return _MARK
@@ -45,9 +45,11 @@ def numbers_in(raw):
     return frozenset(_NUMBER.findall(raw))
 
 
-def text_of_rows(rows, known):
+def text_of_rows(rows, known_ids):
     """Return rows as one text, sorted without their ids; ids order only rows that are equal without them."""
-    texts = sorted((text_of(row, known) for row in rows), key=lambda text: (text.marked, text.ids))
+    texts = sorted(
+        (text_of(row, known_ids) for row in rows), key=lambda text: (text.marked, text.ids)
+    )
     return Text(
         "\n".join(text.marked for text in texts),
         tuple(row_id for text in texts for row_id in text.ids),

@@ -56,14 +56,14 @@ class Beginning:
         script: SQL that writes the world.
         changes: Everything, as a reader loads it before the schedules.
         broken: Rules that the world itself breaks, as old data may.
-        seen: Known aftermaths by contents of the database.
+        aftermaths: Known aftermaths by contents of the database.
     """
 
     def __init__(self, script, store):
         self.script = script
         self.changes = store.load_changes(None)
         self.broken = aftermath(store, ()).broken
-        self.seen = {}
+        self.aftermaths = {}
 
 
 def without_pauses(patch):
@@ -83,7 +83,7 @@ class Exploration:
         reduced: Whether to skip schedules that are equivalent to others.
 
     Attributes:
-        begun: Number of schedules begun so far.
+        begun_count: Number of schedules begun so far.
         count: Number of these that ended; the others reached a state of an earlier schedule.
     """
 
@@ -95,7 +95,7 @@ class Exploration:
         self._shares_a_shard = case.world.shares_a_shard
         self._beginning = place.beginning(case.world, Beginning)
         self._serial = {}
-        self.begun = 0
+        self.begun_count = 0
         self.count = 0
 
     def outcomes(self):
@@ -112,7 +112,7 @@ class Exploration:
             keeps_locks=self._place.locks_until_the_end,
         )
         for choices, before in frontier.beginnings():
-            self.begun += 1
+            self.begun_count += 1
             watch = Watch(frontier, len(choices), before, self._observations(frontier))
             course, outcome = self._run(choices, watch)
             frontier.follow_guests()
@@ -169,10 +169,10 @@ class Exploration:
         """Read the database; reuse the aftermath of known contents."""
         contents = self._place.contents()
         key = contents.marked, renamed(contents.ids)
-        earlier = self._beginning.seen.get(key)
+        earlier = self._beginning.aftermaths.get(key)
         if earlier is None:
             follower = Follower(self._beginning.changes)
-            earlier = self._beginning.seen[key] = aftermath(self._place.store, [follower])
+            earlier = self._beginning.aftermaths[key] = aftermath(self._place.store, [follower])
         followers = [session.follower for session in sessions if session.follower is not None]
         return earlier.checked_by(self._place.store, followers)
 
@@ -240,9 +240,11 @@ def describe(case, failure):
     lines += [f"Results: {results}" for results in failure.outcome.results]
     for serial in dict.fromkeys(failure.serial):
         lines += [f"Results of a serial order: {results}" for results in serial.results]
-        mine, others = (Counter(outcome.after.picture) for outcome in (failure.outcome, serial))
-        lines += [f"    - {row}" for row in sorted((others - mine).elements())]
-        lines += [f"    + {row}" for row in sorted((mine - others).elements())]
+        outcome_rows, serial_rows = (
+            Counter(outcome.after.picture) for outcome in (failure.outcome, serial)
+        )
+        lines += [f"    - {row}" for row in sorted((serial_rows - outcome_rows).elements())]
+        lines += [f"    + {row}" for row in sorted((outcome_rows - serial_rows).elements())]
     return "\n".join(lines)
 
 

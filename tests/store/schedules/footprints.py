@@ -42,7 +42,7 @@ _WRITES_FEED = re.compile(r"\bUPDATE treeclaim_feed_shards\b|\bINSERT INTO treec
 _SELECTS = re.compile(r"^\s*\(?(SELECT|WITH)\b", re.IGNORECASE)
 _SETS_UP = re.compile(r"^\s*(SET|BEGIN|START TRANSACTION)\b", re.IGNORECASE)
 
-_WHOLE = frozenset((name, _ANY) for name in _NAMES)
+_ALL_ROWS = frozenset((name, _ANY) for name in _NAMES)
 _FILE = frozenset({("the write lock of SQLite", _ANY)})
 
 
@@ -65,7 +65,7 @@ class Footprint:
 
 
 NOTHING = Footprint()
-EVERYTHING = Footprint(_WHOLE, _WHOLE | _FILE, _WHOLE, _WHOLE | _FILE)
+EVERYTHING = Footprint(_ALL_ROWS, _ALL_ROWS | _FILE, _ALL_ROWS, _ALL_ROWS | _FILE)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -112,13 +112,13 @@ class Transaction:
     """The footprint of the present transaction of a session.
 
     Attributes:
-        locked: Locked rows.
-        written: Written rows, which become visible at the commit.
+        locked_rows: Locked rows.
+        written_rows: Written rows, which become visible at the commit.
         has_snapshot: Whether its snapshot exists, so that it sees no later commits.
     """
 
-    locked: set = field(default_factory=set)
-    written: set = field(default_factory=set)
+    locked_rows: set = field(default_factory=set)
+    written_rows: set = field(default_factory=set)
     has_snapshot: bool = False
 
     def statement(self, sql, parameters, *, is_snapshot):
@@ -130,7 +130,7 @@ class Transaction:
             is_snapshot: Whether the transaction reads one snapshot.
         """
         if sql == BEGIN_WRITING:
-            self.locked |= _FILE
+            self.locked_rows |= _FILE
             return Footprint(locks=_FILE)
         rows = _rows(sql, parameters)
         if _is_query(sql):
@@ -139,27 +139,27 @@ class Transaction:
             if self.has_snapshot:
                 return NOTHING
             self.has_snapshot = bool(rows)
-            return Footprint(reads=_WHOLE)
+            return Footprint(reads=_ALL_ROWS)
         if not rows:
             # Its locks are unknown.
-            self.locked |= _WHOLE
+            self.locked_rows |= _ALL_ROWS
             return EVERYTHING
-        self.locked |= rows
+        self.locked_rows |= rows
         if not _SELECTS.search(sql) or _WRITES_FEED.search(sql):
-            self.written |= rows
+            self.written_rows |= rows
         return Footprint(locks=rows)
 
     def end(self, *, committed):
         """End the transaction; return the footprint of its end."""
-        shows = frozenset(self.written) if committed else frozenset()
-        frees = frozenset(self.locked)
-        self.locked, self.written, self.has_snapshot = set(), set(), False
+        shows = frozenset(self.written_rows) if committed else frozenset()
+        frees = frozenset(self.locked_rows)
+        self.locked_rows, self.written_rows, self.has_snapshot = set(), set(), False
         return Footprint(shows=shows, frees=frees)
 
 
 def takes_snapshot(footprint):
     """Return whether a statement creates the snapshot of its transaction."""
-    return footprint.reads == _WHOLE and not footprint.locks
+    return footprint.reads == _ALL_ROWS and not footprint.locks
 
 
 def query(sql):

@@ -140,23 +140,23 @@ class Frontier:
         """
         host = 1 - guest.number
         while True:
-            alone = self._arrivals.get((guest.without, host))
-            together = self._arrivals.get((guest.state, host))
-            if alone is None or together is None:
+            alone_arrival = self._arrivals.get((guest.without, host))
+            shared_arrival = self._arrivals.get((guest.state, host))
+            if alone_arrival is None or shared_arrival is None:
                 return True
-            step = together.step
-            if step.meets_all or alone.state[host] != together.state[host]:
+            step = shared_arrival.step
+            if step.meets_all or alone_arrival.state[host] != shared_arrival.state[host]:
                 return False
-            guest.without, guest.state = alone.state, together.state
+            guest.without, guest.state = alone_arrival.state, shared_arrival.state
             frees = bool(step.footprint.frees)
             if guest.waits and not frees:
-                self._arrivals.setdefault((guest.without, guest.number), together)
+                self._arrivals.setdefault((guest.without, guest.number), shared_arrival)
             elif (
                 (guest.keeps_locks and not frees)
-                or (step.reads_only and not together.has_ids)
+                or (step.reads_only and not shared_arrival.has_ids)
                 or not self.matters(host, step.footprint)
             ):
-                self._ends[guest.without, guest.number] = together.node
+                self._ends[guest.without, guest.number] = shared_arrival.node
             else:
                 return False
 
@@ -218,12 +218,12 @@ class Watch:
         self._order = Order(frontier.histories, len(frontier.sessions))
         self._observations = observations
         self._choices = []
-        self._others = []
+        self._alternatives = []
         self._is_deferring = False
 
-    def enter_moment(self, moment, chosen, sessions):
+    def enter_moment(self, moment, chosen_session, sessions):
         """Handle a moment before its step; return False to abandon the schedule."""
-        self._others = []
+        self._alternatives = []
         if moment.number < self._prescribed:
             return True
         nodes = [(self._order.state, moment.last), (self._order.state, moment.interrupted)]
@@ -235,33 +235,33 @@ class Watch:
             self._frontier.record_arrival(
                 self._before, Arrival(nodes[-1], self._step, ids != self._ids)
             )
-            self._before = (observed, chosen)
-            self._see_guest(moment, chosen, observed)
+            self._before = (observed, chosen_session)
+            self._see_guest(moment, chosen_session, observed)
         if not self._frontier.enter(nodes, moment.spent):
             return False
-        self._is_deferring = chosen == moment.last and not self._frontier.matters(
-            chosen, sessions[chosen].footprint
+        self._is_deferring = chosen_session == moment.last and not self._frontier.matters(
+            chosen_session, sessions[chosen_session].footprint
         )
         if moment.last is None and self._frontier.alike:
             return True
         for able_session in moment.able:
             spent = moment.spent_by(able_session)
-            if able_session != chosen and spent <= self._frontier.preemptions:
+            if able_session != chosen_session and spent <= self._frontier.preemptions:
                 session = sessions[able_session]
                 state = self._order.state_after(able_session, session.next_step, session.footprint)
                 before = None if observed is None else (observed, able_session)
-                self._others.append(
+                self._alternatives.append(
                     (spent, (*self._choices, able_session), (state, able_session), before)
                 )
         return True
 
-    def _see_guest(self, moment, chosen, observed):
+    def _see_guest(self, moment, chosen_session, observed):
         """Record the state in which a guest stops or waits."""
         if moment.number == 0:
-            self._guest_start = (observed, chosen)
+            self._guest_start = (observed, chosen_session)
         elif moment.number == self._prescribed:
             self._waits = self._step.waited
-        if self._guest_start is not None and chosen != self._guest_start[1]:
+        if self._guest_start is not None and chosen_session != self._guest_start[1]:
             without, guest = self._guest_start
             keeps_locks = self._keeps_locks and self._step.waited
             self._frontier.add_guest(Guest(without, guest, self._waits, keeps_locks, observed))
@@ -269,7 +269,7 @@ class Watch:
 
     def add_step(self, step):
         """Handle an executed step."""
-        for beginning in self._others:
+        for beginning in self._alternatives:
             # The footprint of a waiting or failed statement is unknown.
             if self._is_deferring and not step.meets_all:
                 self._frontier.defer(step.session, step.footprint, beginning)

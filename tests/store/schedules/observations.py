@@ -58,7 +58,7 @@ class Observations:
         """Record the results of a step, and of waiting sessions that continued during it."""
         for number, session in enumerate(self._sessions):
             for result in session.take_observed():
-                self._note_text(number, text_of(result, self._place.known))
+                self._note_text(number, text_of(result, self._place.known_ids))
 
     def _note_text(self, number, text):
         self._note(number, text.marked)

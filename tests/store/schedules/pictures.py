@@ -10,7 +10,7 @@ from treeclaim.store.schema import tables
 
 _STALE = "a reader of the feed differs from a full load"
 
-_NAMED = {
+_NAME_COLUMNS = {
     "provider_id": (tables.resource_providers, "uuid"),
     "class_id": (tables.resource_classes, "name"),
     "trait_id": (tables.traits, "name"),
@@ -21,7 +21,7 @@ _NAMED = {
 }
 """Referenced table and its column of names, by suffix of the referring columns."""
 
-_SHOWN = (
+_SHOWN_TABLES = (
     tables.resource_providers,
     tables.resource_classes,
     tables.traits,
@@ -53,21 +53,21 @@ class _Contents:
             end: {
                 row.id: row[1] for row in connection.execute(sa.select(table.c.id, table.c[name]))
             }
-            for end, (table, name) in _NAMED.items()
+            for end, (table, name) in _NAME_COLUMNS.items()
         }
         self.lost = set()
         self.rows = {
             table.name: [
-                {name: self._shown(table.c[name], row[name]) for name in row.keys() - _HIDDEN}
+                {name: self._make_value(table.c[name], row[name]) for name in row.keys() - _HIDDEN}
                 for row in connection.execute(sa.select(table)).mappings()
             ]
-            for table in _SHOWN
+            for table in _SHOWN_TABLES
         }
 
-    def _shown(self, column, value):
+    def _make_value(self, column, value):
         if isinstance(column.type, sa.DateTime):
             return value is not None
-        end = next((end for end in _NAMED if column.name.endswith(end)), None)
+        end = next((end for end in _NAME_COLUMNS if column.name.endswith(end)), None)
         if end is None or value is None:
             return value
         if value not in self._names[end]:
@@ -90,8 +90,8 @@ class _Contents:
         recorded = {row["uuid"] for row in self.rows["consumers"]}
         holding = {row["consumer_id"] for row in self.rows["allocations"]}
         # A fully drawn hold keeps its record.
-        drawn = {row["hold_uuid"] for row in self.rows["treeclaim_draws"]}
-        for consumer in sorted(recorded - holding - drawn):
+        drawn_holds = {row["hold_uuid"] for row in self.rows["treeclaim_draws"]}
+        for consumer in sorted(recorded - holding - drawn_holds):
             yield f"consumer {consumer} has a record but no allocations"
         for consumer in sorted(holding - recorded):
             yield f"consumer {consumer} has allocations but no record"
@@ -126,9 +126,9 @@ class Follower:
             else:
                 self._forest = Forest()
             self._cursor = changes.cursor
-        return self.known()
+        return self.describe()
 
-    def known(self):
+    def describe(self):
         """Return the contents as texts, with names instead of ids, and without times."""
         records, catalogue = self._forest.records(), self._forest.catalogue
         uuids = {record.id: record.uuid for record in records}
@@ -171,20 +171,20 @@ class Aftermath:
 
     Attributes:
         picture: Everything that clients can read, as lines.
-        known: Contents of a reader after a full load.
+        reader_contents: Contents of a reader after a full load.
         overbooked: Providers and ids of classes with more usage than capacity.
         broken: Violated rules, as sentences.
     """
 
     picture: tuple[str, ...]
-    known: tuple
+    reader_contents: tuple
     overbooked: frozenset
     broken: tuple[str, ...]
 
     def checked_by(self, store, followers):
         """Return this aftermath, broken if a reader of the feed differs."""
         if _STALE in self.broken or all(
-            follower.catch_up(store) == self.known for follower in followers
+            follower.catch_up(store) == self.reader_contents for follower in followers
         ):
             return self
         return replace(self, broken=(*self.broken, _STALE))
@@ -200,7 +200,7 @@ def aftermath(store, followers):
     fresh = Follower(store.load_changes(None))
     with store.engine.connect() as connection:
         contents = _Contents(connection)
-    made = Aftermath(
-        contents.picture(), fresh.known(), fresh.overbooked(), tuple(contents.broken())
+    result = Aftermath(
+        contents.picture(), fresh.describe(), fresh.overbooked(), tuple(contents.broken())
     )
-    return made.checked_by(store, followers)
+    return result.checked_by(store, followers)

@@ -40,7 +40,7 @@ class Place:
         locks_until_the_end: Whether only the end or the failure of a transaction releases its locks.
         store: Reads the database after a schedule.
         sessions: Sessions for schedules.
-        known: Ids that the present world sets.
+        known_ids: Ids that the present world sets.
     """
 
     locks_until_the_end = False
@@ -55,7 +55,7 @@ class Place:
         self._all_rows = query_of_all(kind, self._tables)
         self._filled_with = None
         self._beginnings = {}
-        self.known = frozenset()
+        self.known_ids = frozenset()
         self.prepare()
         self._own_rows = self._rows_of_own_tables()
         self.sessions = [Session(f"s{number + 1}", url) for number in range(SESSIONS)]
@@ -102,7 +102,7 @@ class Place:
     def fill(self, script):
         """Execute the script of a world."""
         if script != self._filled_with:
-            self._filled_with, self.known = script, numbers_in(script)
+            self._filled_with, self.known_ids = script, numbers_in(script)
             self._keep(script)
         self._execute(script)
 
@@ -123,7 +123,7 @@ class Place:
 
     def contents(self):
         """Return all rows as one text."""
-        return text_of_rows(map(" ".join, self._ask(self._all_rows)), self.known)
+        return text_of_rows(map(" ".join, self._ask(self._all_rows)), self.known_ids)
 
     def _ask(self, question):
         """Return the rows of a query outside of transactions."""

@@ -66,9 +66,9 @@ class Moment:
         """The last session, if it and another session can continue; else None."""
         return self.last if self.last in self.able and len(self.able) > 1 else None
 
-    def spent_by(self, chosen):
+    def spent_by(self, session):
         """Return the number of preemptions after a choice."""
-        return self.spent + (self.last in self.able and chosen != self.last)
+        return self.spent + (self.last in self.able and session != self.last)
 
 
 @dataclass
@@ -123,14 +123,16 @@ class Scheduler:
                 number = len(course.steps)
                 last = course.steps[-1].session if course.steps else None
                 moment = Moment(number, tuple(able), last, spent)
-                chosen = choices[number] if number < len(choices) else moment.usual
-                if chosen not in able:
-                    chosen = moment.usual
-                if watch is not None and not watch.enter_moment(moment, chosen, self._sessions):
+                chosen_session = choices[number] if number < len(choices) else moment.usual
+                if chosen_session not in able:
+                    chosen_session = moment.usual
+                if watch is not None and not watch.enter_moment(
+                    moment, chosen_session, self._sessions
+                ):
                     self._abandon()
                     return course
-                spent = moment.spent_by(chosen)
-                self._step(course, chosen)
+                spent = moment.spent_by(chosen_session)
+                self._step(course, chosen_session)
                 if watch is not None:
                     watch.add_step(course.steps[-1])
         except BaseException:

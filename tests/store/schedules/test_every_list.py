@@ -39,11 +39,11 @@ def execute(store, statement, values):
 
 def test_statement_takes_lists_of_any_length(place, monkeypatch):
     bind = CompiledStatement.bind
-    sent = {}
+    values_by_key = {}
 
     def record(statement, dialect, values):
         if lists := lists_among(values):
-            sent.setdefault((statement, *lists), values)
+            values_by_key.setdefault((statement, *lists), values)
         return bind(statement, dialect, values)
 
     executed = set()
@@ -53,9 +53,9 @@ def test_statement_takes_lists_of_any_length(place, monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(CompiledStatement, "bind", record)
                 script.run(SimpleNamespace(store=place.store, read=lambda: None))
-            for key in sent.keys() - executed:
-                compare_lengths(place.store, key[0], sent[key])
-            executed |= sent.keys()
+            for key in values_by_key.keys() - executed:
+                compare_lengths(place.store, key[0], values_by_key[key])
+            executed |= values_by_key.keys()
     assert len({statement for statement, *_ in executed}) >= STATEMENTS
 
 

@@ -52,7 +52,7 @@ def test_wrong_feed_is_found(place, operation):
 
 @pytest.mark.slow
 def test_every_write_operation_is_explored():
-    known = {
+    explored_functions = {
         operation.function
         for world in WORLDS.values()
         for script in world.scripts.values()
@@ -60,7 +60,7 @@ def test_every_write_operation_is_explored():
     }
     written_somewhere = set(data_migrations.MIGRATIONS) | set(functions_given_to_write())
     assert len(written_somewhere) > 20
-    assert not {function.__qualname__ for function in written_somewhere - known}
+    assert not {function.__qualname__ for function in written_somewhere - explored_functions}
 
 
 def functions_given_to_write():

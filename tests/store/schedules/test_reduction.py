@@ -23,16 +23,16 @@ def outcomes(place, case, *, reduced):
         distinct.add(outcome_key)
         if exploration._reasons(outcome):
             wrong.add(outcome_key)
-    return exploration.begun, distinct, wrong
+    return exploration.begun_count, distinct, wrong
 
 
 def compare(place, case):
     """Compare the outcomes with and without reductions; return the wrong outcomes."""
-    begun, distinct, wrong = outcomes(place, case, reduced=True)
-    all_begun, all_distinct, all_wrong = outcomes(place, case, reduced=False)
+    begun_count, distinct, wrong = outcomes(place, case, reduced=True)
+    all_begun_count, all_distinct, all_wrong = outcomes(place, case, reduced=False)
     assert distinct == all_distinct
     assert wrong == all_wrong
-    assert begun < all_begun
+    assert begun_count < all_begun_count
     return wrong
 
 

@@ -36,10 +36,12 @@ from treeclaim.store.takeover import data_migrations
 
 UNCHECKED = Omission.OMITTED
 
-NAMED, UNNAMED = (f"a0000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
+NAMED_AGGREGATE, UNNAMED_AGGREGATE = (
+    f"a0000000-0000-4000-8000-00000000000{number}" for number in (1, 2)
+)
 HOST, SPARE, SHARE = "host", "spare", "share"
 CARD, SLICE = "card", "slice"
-MINE, OTHER, NEW, HELD = "mine", "other", "new", "held"
+MINE, OTHER, NEW, HOLD = "mine", "other", "new", "held"
 GOLD, SILVER, LEAD = "CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_LEAD"
 CONSUMER_STATES = ("absent", "present", "unrecorded", "left-behind")
 ONCE = Condition("ONCE", Effect.NO_NEW, on_use=True, began=False)
@@ -81,7 +83,10 @@ def place(*claims):
 
 def reshape(inventories, *claims):
     """POST of all inventories of some providers, by name, and of claims."""
-    reshaped = [ReshapedInventory(name, GENERATION, new) for name, new in inventories.items()]
+    reshaped = [
+        ReshapedInventory(name, GENERATION, inventories_by_class)
+        for name, inventories_by_class in inventories.items()
+    ]
     return write(reshaper.reshape, reshaped, claims)
 
 
@@ -168,7 +173,7 @@ def move(uuid, parent):
     return write(providers.update, uuid, name=f"name of {uuid}", parent=parent)
 
 
-READ = Operation(None, lambda session: session.read())
+CATCH_UP = Operation(None, lambda session: session.read())
 """A worker that has read the initial world, and catches up."""
 
 
@@ -179,7 +184,7 @@ def _prune(session):
 PRUNE = Operation(housekeeping.delete_oldest, _prune)
 """Prunes all rows of the feed in several transactions."""
 
-READ_AND_PRUNE = {"prune": PRUNE, "read": READ}
+READ_AND_PRUNE = {"prune": PRUNE, "read": CATCH_UP}
 
 
 def world_of_consumers(name, state):
@@ -194,10 +199,10 @@ def world_of_consumers(name, state):
 def groups_world(state):
     """Groups of claims and single writes, on the rows of `world_of_consumers`."""
     world = world_of_consumers("groups", state)
-    mine, new = claim(MINE, UNCHECKED, host=4), claim(NEW, UNCHECKED, host=4)
+    own_claim, new_claim = claim(MINE, UNCHECKED, host=4), claim(NEW, UNCHECKED, host=4)
     world.add(
         {
-            "group-one-fits": group(mine, new),
+            "group-one-fits": group(own_claim, new_claim),
             "group-refused-first": group(
                 claim(NEW, None, host=7),
                 claim(MINE, UNCHECKED, spare=3),
@@ -208,10 +213,10 @@ def groups_world(state):
             ),
             "group-all-refused": group(claim(NEW, None, host=9), claim(MINE, 7, host=1)),
             "group-exchange": group(
-                ClaimRequest([claim(OTHER, UNCHECKED), new]), claim(MINE, UNCHECKED)
+                ClaimRequest([claim(OTHER, UNCHECKED), new_claim]), claim(MINE, UNCHECKED)
             ),
             "group-with-placement": group(
-                ClaimRequest([claim(MINE, None, host=4)], is_placement=True), new
+                ClaimRequest([claim(MINE, None, host=4)], is_placement=True), new_claim
             ),
         }
     )
@@ -221,7 +226,7 @@ def groups_world(state):
         "move": put(claim(MINE, UNCHECKED, spare=4)),
         "delete": release(MINE),
         "shrink": set_stock(HOST, VCPU=2),
-        "read": READ,
+        "read": CATCH_UP,
     }
     world.add(single, are_explored=True)
     return world
@@ -255,7 +260,7 @@ def claims_world(state):
         }
     )
     # These scripts do not touch the consumer. The last two states differ only in its record.
-    others = {
+    other_scripts = {
         "put-other": put(claim(NEW, None, host=6)),
         "shrink": set_stock(HOST, VCPU=2),
         "delete-inventory": delete_stock(HOST, "VCPU"),
@@ -263,7 +268,7 @@ def claims_world(state):
         "delete-provider": write(providers.delete, SPARE),
         **READ_AND_PRUNE,
     }
-    world.add(others, are_explored=state not in {"absent", "present"})
+    world.add(other_scripts, are_explored=state not in {"absent", "present"})
     if state == "left-behind":
         world.add({"repair-empty": mend(FindingKind.EMPTY_CONSUMER, consumer=MINE)})
     if state == "unrecorded":
@@ -327,7 +332,7 @@ def classes_world(*, stocked):
             ),
             "claim-spare": put(claim(NEW, None, SILVER, spare=2)),
             "reshape": reshape({HOST: stock(**{GOLD: 4})}, claim(NEW, None, GOLD, host=2)),
-            "read": READ,
+            "read": CATCH_UP,
         }
     )
     return world
@@ -389,7 +394,7 @@ def consumption_world():
         consumed = {"consumed_provider_id": 1, "consumed_class_id": 0, "amount": 3}
         world.add_row("treeclaim_consumption", **inventory, **consumed)
     world.add_consumer(OTHER, host=2)
-    world.add_consumer(HELD, "MEMORY_MB", share=1)
+    world.add_consumer(HOLD, "MEMORY_MB", share=1)
     spare_entry = BatchEntry(SPARE, None, values={"inventories": consuming(VCPU=4)})
     world.add(
         {
@@ -397,18 +402,18 @@ def consumption_world():
             "claim-share": put(claim(NEW, None, "MEMORY_MB", share=1)),
             "claim-host": put(claim(NEW, None, host=3)),
             "place-spare": place(claim(MINE, None, "MEMORY_MB", spare=1)),
-            "move": put(claim(HELD, UNCHECKED, "MEMORY_MB", spare=1)),
-            "release": release(HELD),
+            "move": put(claim(HOLD, UNCHECKED, "MEMORY_MB", spare=1)),
+            "release": release(HOLD),
             "consume-more": put_stock(SHARE, consuming(VCPU=4)),
             "consume-nothing": put_stock(SHARE, consuming()),
             "delete-inventory": delete_stock(HOST, "VCPU"),
             "delete-provider": write(providers.delete, SPARE),
             "part": move(SHARE, None),
             "reshape": reshape(
-                {SPARE: consuming(VCPU=2)}, claim(HELD, UNCHECKED, "MEMORY_MB", spare=2)
+                {SPARE: consuming(VCPU=2)}, claim(HOLD, UNCHECKED, "MEMORY_MB", spare=2)
             ),
             "apply": batch(spare_entry),
-            "read": READ,
+            "read": CATCH_UP,
         }
     )
     return world
@@ -441,7 +446,7 @@ def followed_world():
             "group-release-and-refill": group(ClaimRequest.release(MINE), refill),
             "shrink": set_stock(HOST, VCPU=2),
             "prune": PRUNE,
-            "read-often": (READ,) * 3,
+            "read-often": (CATCH_UP,) * 3,
         }
     )
     return world
@@ -451,20 +456,20 @@ def holds_world(*, ended):
     """A returning hold of 8 units, 2 of them drawn; it is expired or has no end."""
     world = World("holds-ended" if ended else "holds", "host: {VCPU: 12}\nspare: {VCPU: 8}")
     world.add_row("consumer_types", id=1, name=HOLD_TYPE)
-    for consumer, used in ((HELD, 6), (MINE, 2), (OTHER, 1)):
+    for consumer, used in ((HOLD, 6), (MINE, 2), (OTHER, 1)):
         world.add_consumer(consumer, host=used)
-        world.rows["consumers"][-1]["consumer_type_id"] = 1 if consumer == HELD else None
+        world.rows["consumers"][-1]["consumer_type_id"] = 1 if consumer == HOLD else None
     ends_at = BEGINNING if ended else None
-    world.add_row("treeclaim_holds", uuid=HELD, ends_at=ends_at, returns=True)
-    drawn = {"provider_id": 1, "class_id": 0, "hold_uuid": HELD, "amount": 2}
-    world.add_row("treeclaim_draws", consumer_uuid=MINE, **drawn)
+    world.add_row("treeclaim_holds", uuid=HOLD, ends_at=ends_at, returns=True)
+    draw_values = {"provider_id": 1, "class_id": 0, "hold_uuid": HOLD, "amount": 2}
+    world.add_row("treeclaim_draws", consumer_uuid=MINE, **draw_values)
 
     def drawing(consumer, amount, generation=UNCHECKED):
-        return replace(claim(consumer, generation, host=amount), from_holds=[HELD])
+        return replace(claim(consumer, generation, host=amount), from_holds=[HOLD])
 
     terms = HoldTerms(returns=True, projects=("other",))
-    kept = replace(claim(OTHER, UNCHECKED, host=1), request=["resources=VCPU:1"])
-    named = {OTHER: ["resources=VCPU:2"]}
+    claim_with_request = replace(claim(OTHER, UNCHECKED, host=1), request=["resources=VCPU:1"])
+    requests_by_consumer = {OTHER: ["resources=VCPU:2"]}
     world.add(
         {
             "draw": put(drawing(NEW, 4)),
@@ -474,14 +479,14 @@ def holds_world(*, ended):
             "return-some": put(claim(MINE, UNCHECKED, host=1)),
             "pass-on": put(claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=2)),
             "place": place(drawing(NEW, 4, None)),
-            "write-hold": put(replace(claim(HELD, UNCHECKED, host=3), hold=terms)),
-            "end": release(HELD),
-            "end-by-time": write(hold_writes.end_expired, [HELD]),
-            "forget": write(hold_writes.change_terms, {HELD: {"returns": False}}),
-            "keep-alive": write(hold_writes.change_terms, {HELD: {"note": "alive"}}),
+            "write-hold": put(replace(claim(HOLD, UNCHECKED, host=3), hold=terms)),
+            "end": release(HOLD),
+            "end-by-time": write(hold_writes.end_expired, [HOLD]),
+            "forget": write(hold_writes.change_terms, {HOLD: {"returns": False}}),
+            "keep-alive": write(hold_writes.change_terms, {HOLD: {"note": "alive"}}),
             "mend": write(hold_writes.delete_excess_draws, MINE),
-            "keep-request": (put(kept), release(OTHER)),
-            "name-request": write(kept_requests.change_requests, named),
+            "keep-request": (put(claim_with_request), release(OTHER)),
+            "name-request": write(kept_requests.change_requests, requests_by_consumer),
             "prune-requests": (
                 write(kept_requests.mark_without_record, [OTHER, NEW]),
                 write(kept_requests.delete_old),
@@ -494,7 +499,7 @@ def holds_world(*, ended):
     )
     if not ended:
         # Before a write, a separate transaction removes the expired hold. A reader may see the state between both.
-        world.add({"read": READ})
+        world.add({"read": CATCH_UP})
     return world
 
 
@@ -540,7 +545,7 @@ def conditions_world(*, armed):
             ),
             "delete-slice": write(providers.delete, SLICE),
             "group-of-two": group(claim(NEW, None, card=1), claim(OTHER, None, slice=1)),
-            "read": READ,
+            "read": CATCH_UP,
         }
     )
     return world
@@ -565,8 +570,8 @@ def words_world():
     """A mix, and an aggregate with a name: data outside of Placement's tables."""
     world = World("words")
     world.add_row("treeclaim_mixes", name="day", slot=0, body="{}")
-    world.add_row("treeclaim_aggregate_names", uuid=NAMED, name='"rack"')
-    both = {NAMED: "rack 7", UNNAMED: "rack 8"}
+    world.add_row("treeclaim_aggregate_names", uuid=NAMED_AGGREGATE, name='"rack"')
+    new_names = {NAMED_AGGREGATE: "rack 7", UNNAMED_AGGREGATE: "rack 8"}
     world.add(
         {
             "replace-mix": write(mixes.put, "day", {"requests": {}}),
@@ -574,9 +579,9 @@ def words_world():
             "make-mix": write(mixes.put, "night", {"requests": {}}),
             "make-mix-otherwise": write(mixes.put, "night", {"requests": {"a": {}}}),
             "delete-mix": write(mixes.delete, "day"),
-            "rename": write(aggregate_names.change_names, both),
-            "name": write(aggregate_names.change_names, {UNNAMED: "rack 9"}),
-            "take-name": write(aggregate_names.change_names, {NAMED: None}),
+            "rename": write(aggregate_names.change_names, new_names),
+            "name": write(aggregate_names.change_names, {UNNAMED_AGGREGATE: "rack 9"}),
+            "take-name": write(aggregate_names.change_names, {NAMED_AGGREGATE: None}),
         }
     )
     return world

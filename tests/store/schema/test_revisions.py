@@ -103,8 +103,8 @@ def test_own_tables_without_a_column_are_refused(database_url):
 def sync_at_once(url):
     """Create the schema from two threads at the same moment."""
     with ThreadPoolExecutor(2) as pool:
-        for made in [pool.submit(schema_on, url) for _ in range(2)]:
-            made.result(60)
+        for future in [pool.submit(schema_on, url) for _ in range(2)]:
+            future.result(60)
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ USER = insert("users", id=1, external_id="'u'")
 AGGREGATE = insert("placement_aggregates", id=1, uuid="'a'")
 OF_7 = {"resource_provider_id": 7}
 
-GONE = "of a provider that does not exist"
+WITHOUT_PROVIDER = "of a provider that does not exist"
 DAMAGE = [
     (Level.ERROR, "resource_providers", "1 without a root provider", provider()),
     (
@@ -120,10 +120,18 @@ DAMAGE = [
         "1 whose parent does not exist",
         provider(root_provider_id=1, parent_provider_id=7),
     ),
-    (Level.WARNING, "inventories", f"2 {GONE}", inventory(7, 0), inventory(8, 0)),
-    (Level.WARNING, "allocations", f"1 {GONE}", PROJECT, USER, CONSUMER, allocation(7, "known")),
+    (Level.WARNING, "inventories", f"2 {WITHOUT_PROVIDER}", inventory(7, 0), inventory(8, 0)),
+    (
+        Level.WARNING,
+        "allocations",
+        f"1 {WITHOUT_PROVIDER}",
+        PROJECT,
+        USER,
+        CONSUMER,
+        allocation(7, "known"),
+    ),
     *(
-        (Level.WARNING, table, f"1 {GONE}", AGGREGATE, insert(table, **OF_7, **values))
+        (Level.WARNING, table, f"1 {WITHOUT_PROVIDER}", AGGREGATE, insert(table, **OF_7, **values))
         for table, values in (
             ("resource_provider_traits", {"trait_id": 1}),
             ("resource_provider_aggregates", {"aggregate_id": 1}),

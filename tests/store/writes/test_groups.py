@@ -17,7 +17,7 @@ from treeclaim.store.writes import groups as groups_module
 from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Groups
 
 PATIENT = 60.0
-MANY = [f"<{number}>" for number in range(MOST_REQUESTS + 3)]
+UUIDS = [f"<{number}>" for number in range(MOST_REQUESTS + 3)]
 
 
 def claim(*uuids):
@@ -91,7 +91,7 @@ def database(monkeypatch):
         (["a", "b", "c"], [["a", "b", "c"]]),
         # Claims of one consumer are in different groups, in the order of arrival.
         (["a", ("b", "c"), "c", "b", "d"], [["a", "bc", "d"], ["c", "b"]]),
-        (MANY, [MANY[:MOST_REQUESTS], MANY[MOST_REQUESTS:]]),
+        (UUIDS, [UUIDS[:MOST_REQUESTS], UUIDS[MOST_REQUESTS:]]),
     ],
 )
 def test_claims_that_come_during_a_transaction_are_the_next_groups(database, names, committed):

@@ -35,7 +35,7 @@ class Cloud:
     def __init__(self, services, application):
         self.store = services.store
         self._application = application
-        self.told = {}
+        self.phases_by_thread = {}
         """By thread, the phases of its claim."""
         with client_of(application) as client:
             add_hosts(client, HOST, VCPU=100)
@@ -48,7 +48,7 @@ class Cloud:
             return client.put(f"/allocations/{uuid.uuid4()}", json=body).status_code
 
     def note(self, name, seconds, _passed):
-        self.told.setdefault(threading.get_ident(), {})[name] = seconds
+        self.phases_by_thread.setdefault(threading.get_ident(), {})[name] = seconds
 
     @contextmanager
     def locked(self):
@@ -86,9 +86,9 @@ def clock(monkeypatch):
         def passes(self, seconds):
             self.now += seconds
 
-    made = Clock()
-    monkeypatch.setattr("treeclaim.model.timing.perf_counter", lambda: made.now)
-    return made
+    new_clock = Clock()
+    monkeypatch.setattr("treeclaim.model.timing.perf_counter", lambda: new_clock.now)
+    return new_clock
 
 
 @pytest.fixture
@@ -97,12 +97,12 @@ def cloud(database_url, tmp_path, monkeypatch):
     # At most half of the threads run writes.
     threads = {"treeclaim.server_threads": 16}
     with services_on_database(database_url, tmp_path, **threads) as (services, application):
-        made = Cloud(services, application)
-        monkeypatch.setattr(metrics, "phase_listeners", [made.note])
-        yield made
+        new_cloud = Cloud(services, application)
+        monkeypatch.setattr(metrics, "phase_listeners", [new_cloud.note])
+        yield new_cloud
 
 
-def shown():
+def read_samples():
     """Return the samples of the metrics of claims."""
     return {
         (sample.name, *sample.labels.values()): sample.value
@@ -113,23 +113,25 @@ def shown():
 
 
 def grown(before, name, *labels):
-    return shown()[(f"treeclaim_{name}", *labels)] - before.get((f"treeclaim_{name}", *labels), 0)
+    return read_samples()[(f"treeclaim_{name}", *labels)] - before.get(
+        (f"treeclaim_{name}", *labels), 0
+    )
 
 
 def test_lock_wait_appears_in_its_phase(cloud, clock):
-    before = shown()
+    before = read_samples()
     with ThreadPoolExecutor(1) as pool, cloud.locked() as until_one_waits:
         claim = pool.submit(cloud.claim)
         assert until_one_waits()
         clock.passes(LONG)
     assert claim.result(PATIENT) == 204
-    ((phases),) = cloud.told.values()
+    ((phases),) = cloud.phases_by_thread.values()
     assert phases == pytest.approx(dict.fromkeys(PHASES, 0.0) | {LOCKS: LONG})
     assert grown(before, "claim_seconds_sum", LOCKS) == pytest.approx(LONG)
 
 
 def test_grouped_claims_wait_and_share_a_transaction(cloud, clock):
-    before = shown()
+    before = read_samples()
     with ThreadPoolExecutor(4) as pool:
         with cloud.locked() as until_one_waits:
             claims = [pool.submit(cloud.claim)]
@@ -139,9 +141,11 @@ def test_grouped_claims_wait_and_share_a_transaction(cloud, clock):
             clock.passes(LONG)
         assert [claim.result(PATIENT) for claim in claims] == [204] * 4
     nothing = dict.fromkeys(PHASES, 0.0)
-    alone, *group = sorted(cloud.told.values(), key=lambda phases: phases[WAIT])
-    assert alone == pytest.approx(nothing | {LOCKS: LONG})
-    assert group == [pytest.approx(nothing | {WAIT: LONG})] * 3
+    single_phases, *group_phases = sorted(
+        cloud.phases_by_thread.values(), key=lambda phases: phases[WAIT]
+    )
+    assert single_phases == pytest.approx(nothing | {LOCKS: LONG})
+    assert group_phases == [pytest.approx(nothing | {WAIT: LONG})] * 3
     assert grown(before, "claim_group_size_count") == 1
     assert grown(before, "claim_group_size_sum") == 3
     # Each claim has a wait, and all three share one transaction.

@@ -68,24 +68,25 @@ def write(store, seed):
 
         insert(tables.resource_providers, [provider(number, ids, dice) for number in ids])
         pairs = [(number, kind) for number in [*ids, 1000] for kind in range(5)]
-        stocked = [*dice.sample(pairs, 100), (1000, 9)]
-        insert(tables.inventories, [inventory(*pair, dice) for pair in stocked])
-        used = dice.choices(pairs, k=60)
-        insert(tables.allocations, [allocation(*pair, dice) for pair in used])
+        stocked_pairs = [*dice.sample(pairs, 100), (1000, 9)]
+        insert(tables.inventories, [inventory(*pair, dice) for pair in stocked_pairs])
+        used_pairs = dice.choices(pairs, k=60)
+        insert(tables.allocations, [allocation(*pair, dice) for pair in used_pairs])
         aggregates = [{"id": number, "uuid": str(uuid.UUID(int=99 - number))} for number in KINDS]
         insert(tables.placement_aggregates, aggregates)
-        linked = dice.sample([(number, kind) for number in ids for kind in KINDS], 70)
+        linked_pairs = dice.sample([(number, kind) for number in ids for kind in KINDS], 70)
         for table, column in (
             (tables.resource_provider_aggregates, "aggregate_id"),
             (tables.resource_provider_traits, "trait_id"),
         ):
             insert(
-                table, [{"resource_provider_id": number, column: kind} for number, kind in linked]
+                table,
+                [{"resource_provider_id": number, column: kind} for number, kind in linked_pairs],
             )
-        insert(tables.attributes, [attribute(*pair, dice) for pair in [*linked, (1000, 1)]])
-        named = [(ids[0], "Unnamed"), (ids[0], "in")]
-        named += [(number, f"n{at}") for number in ids[-2:] for at in range(9)]
-        insert(tables.attributes, [row_of(*pair, "1") for pair in named])
+        insert(tables.attributes, [attribute(*pair, dice) for pair in [*linked_pairs, (1000, 1)]])
+        named_pairs = [(ids[0], "Unnamed"), (ids[0], "in")]
+        named_pairs += [(number, f"n{at}") for number in ids[-2:] for at in range(9)]
+        insert(tables.attributes, [row_of(*pair, "1") for pair in named_pairs])
     engine.dispose()
     return ids
 
@@ -146,7 +147,7 @@ def columns_of(forest):
     rows = forest.living_rows.tolist()
     uuids = {row: forest.uuid_of(row) for row in rows}
 
-    def named(column, values):
+    def by_uuid(column, values):
         pairs = zip(column.tolist(), values.tolist(), strict=True)
         return {uuids[row]: value for row, value in pairs if row in uuids}
 
@@ -155,8 +156,8 @@ def columns_of(forest):
         "sizes": (forest.end.values[rows] - rows).tolist(),
         "classes": {
             number: (
-                named(pairs.row.values, pairs.free.values),
-                named(pairs.row.values, pairs.fits(slice(None), 6)),
+                by_uuid(pairs.row.values, pairs.free.values),
+                by_uuid(pairs.row.values, pairs.fits(slice(None), 6)),
             )
             for number, pairs in forest.classes.items()
         },
