@@ -52,11 +52,11 @@ def parameters() -> str:
 def parts() -> str:
     """Return the text of the module of parts."""
     listed_parts: Sequence[ProviderPart[Any]] = (*LINKED_PARTS, ATTRIBUTES)
-    listed = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in listed_parts)
+    lines = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in listed_parts)
     return (
         f"{_HEAD % 'treeclaim/model/parts.py'}"
         f"export const INCLUDE = Object.freeze(\n  {json.dumps(INCLUDABLE)},\n);\n"
-        f"export const LISTED_PARTS = Object.freeze({{\n{listed}}});\n"
+        f"export const LISTED_PARTS = Object.freeze({{\n{lines}}});\n"
     )
 
 

@@ -75,7 +75,7 @@ def main() -> int:
     _copy()
     database = COPY / "session.sqlite"
     configuration = COPY / "cosmic-ray.toml"
-    survivors, noticed = 0, 0
+    survivor_count, noticed_count = 0, 0
     for room in [options.room] if options.room else ROOMS:
         configuration.write_text(_configuration(room, options.seconds))
         database.unlink(missing_ok=True)
@@ -85,12 +85,14 @@ def main() -> int:
         with use_db(str(database)) as work:
             for item, result in _judged(work):
                 if result.test_outcome == TestOutcome.SURVIVED:
-                    survivors += 1
+                    survivor_count += 1
                     _show(item, result)
                 else:
-                    noticed += 1
-    total = survivors + noticed
-    print(f"{noticed} of {total} mutants were noticed ({100 * noticed / max(total, 1):.0f} %)")
+                    noticed_count += 1
+    total = survivor_count + noticed_count
+    print(
+        f"{noticed_count} of {total} mutants were noticed ({100 * noticed_count / max(total, 1):.0f} %)"
+    )
     return 0
 
 
@@ -178,11 +180,11 @@ def _operators(module: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         if annotation
     }
     operations: list[ast.BinOp] = []
-    unread: list[ast.AST] = [tree]
-    while unread:
-        node = unread.pop()
+    unread_nodes: list[ast.AST] = [tree]
+    while unread_nodes:
+        node = unread_nodes.pop()
         operations += [node] if isinstance(node, ast.BinOp) else []
-        unread += [child for child in ast.iter_child_nodes(node) if child not in annotations]
+        unread_nodes += [child for child in ast.iter_child_nodes(node) if child not in annotations]
     return [
         (
             (operation.left.end_lineno or 0, operation.left.end_col_offset or 0),

@@ -56,10 +56,10 @@ def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:
         return completed
 
     with ThreadPoolExecutor(clients) as pool:
-        working = [pool.submit(work, number) for number in range(clients)]
+        working_clients = [pool.submit(work, number) for number in range(clients)]
         begin.wait()
         start = time.perf_counter()
-        completed = sum(client.result() for client in working)
+        completed = sum(client.result() for client in working_clients)
         return completed / (time.perf_counter() - start)
 
 

@@ -51,10 +51,10 @@ def _claimer(world: World, endpoint: Endpoint) -> Write:
     """Return a write that claims the next candidate, each in another tree."""
     candidates = orjson.loads(endpoint.ask(world.query, LIMIT).body)["allocation_requests"]
     random.Random(3).shuffle(candidates)
-    remaining = iter(candidates)
+    remaining_candidates = iter(candidates)
 
     def claim() -> None:
-        if not endpoint.take(next(remaining)):
+        if not endpoint.take(next(remaining_candidates)):
             raise SystemExit(f"{endpoint.name} refused a claim")
 
     return claim

@@ -38,16 +38,16 @@ def bulk(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row
     case = f"{world.name}: everything"
     for endpoint in endpoints:
         if endpoint.has_extension:
-            extended = endpoint.extended()
+            extended_endpoint = endpoint.extended()
             path = f"/treeclaim/providers?include={','.join(_PARTS)}&limit={len(hosts)}"
-            answers = [extended.get(path) for _ in range(_READINGS)]
+            answers = [extended_endpoint.get(path) for _ in range(_READINGS)]
             document = orjson.loads(answers[0].body)
             if len(document["providers"]) != len(hosts):
                 raise SystemExit(f"{len(document['providers'])} providers in the answer")
             milliseconds = 1000 * median([answer.seconds for answer in answers])
             yield Row(case, endpoint.name, milliseconds, base=orjson_ms(document))
             continue
-        listed = endpoint.get("/resource_providers").seconds
+        list_seconds = endpoint.get("/resource_providers").seconds
         sample = hosts[:: len(hosts) // _SAMPLE]
         paths = [
             f"/resource_providers/{provider.uuid}/{part}" for provider in sample for part in _PARTS
@@ -55,7 +55,7 @@ def bulk(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row
         for path in paths[: len(_PARTS)]:
             endpoint.get(path)
         seconds = sum(endpoint.get(path).seconds for path in paths)
-        yield Row(case, endpoint.name, 1000 * (listed + seconds * len(hosts) / len(sample)))
+        yield Row(case, endpoint.name, 1000 * (list_seconds + seconds * len(hosts) / len(sample)))
 
 
 def watchers(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row]:

@@ -60,8 +60,11 @@ def place_batches(world: World, endpoints: Sequence[Endpoint], extent: Extent) -
     """Place a batch: one call, beside a search and a claim for each consumer."""
     for endpoint in endpoints:
         if endpoint.has_extension:
-            extended = endpoint.extended()
-            milliseconds = median_ms(lambda: _require(_place_batch(extended)), extent.rounds)  # noqa: B023
+            extended_endpoint = endpoint.extended()
+            milliseconds = median_ms(
+                lambda: _require(_place_batch(extended_endpoint)),  # noqa: B023
+                extent.rounds,
+            )
         else:
             used_hosts: set[str] = set()
 
@@ -76,9 +79,9 @@ def search_meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent
     """Search while the same worker places batches one after the other."""
     case = f"{world.name}: p99 of searches while 1,000 after 1,000 are placed"
     for endpoint in endpoints:
-        extended = endpoint.extended()
+        extended_endpoint = endpoint.extended()
 
-        def search(number: int, endpoint: Endpoint = extended) -> bool:
+        def search(number: int, endpoint: Endpoint = extended_endpoint) -> bool:
             return bool(endpoint.ask(world.question(number % 50), 10).body)
 
         def p99(step: loads.Step = search) -> float:
@@ -86,7 +89,7 @@ def search_meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent
             return 1000 * percentile(latencies, 0.99)
 
         quiet_p99 = p99()
-        with loads.in_background(lambda _: _place_batch(extended)):  # noqa: B023
+        with loads.in_background(lambda _: _place_batch(extended_endpoint)):  # noqa: B023
             yield Row(case, endpoint.name, p99(), base=quiet_p99)
 
 
@@ -94,10 +97,10 @@ def place_singly(world: World, endpoints: Sequence[Endpoint], extent: Extent) ->
     """Place one consumer a call by many clients, beside bare claims on the same service."""
     for endpoint in endpoints:
         if endpoint.has_extension:
-            extended = endpoint.extended()
+            extended_endpoint = endpoint.extended()
             steps = [
-                lambda _: extended.place(f"{_FLAVOR}&order_by=spread", 1),  # noqa: B023
-                loads.claims(extended, world),
+                lambda _: extended_endpoint.place(f"{_FLAVOR}&order_by=spread", 1),  # noqa: B023
+                loads.claims(extended_endpoint, world),
             ]
             count = extent.steps
         else:
@@ -124,10 +127,10 @@ def search_ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) 
     for endpoint in endpoints:
         base = None
         if endpoint.has_extension:
-            extended = endpoint.extended()
-            search(extended, f"&{order}", 10)
+            extended_endpoint = endpoint.extended()
+            search(extended_endpoint, f"&{order}", 10)
             base, milliseconds = (
-                median_ms(partial(search, extended, parameters, 10), 10 * extent.rounds)
+                median_ms(partial(search, extended_endpoint, parameters, 10), 10 * extent.rounds)
                 for parameters in ("", f"&{order}")
             )
         else:
@@ -146,11 +149,13 @@ def count_capacity(world: World, endpoints: Sequence[Endpoint], extent: Extent) 
     dice = random.Random(5)
     for endpoint in endpoints:
         if endpoint.has_extension:
-            extended = endpoint.extended()
+            extended_endpoint = endpoint.extended()
             seconds = []
             for _ in range(5 * extent.rounds):
-                _require(extended.claim(dice.choice(nodes), {"VCPU": 1}))
-                count = median_ms(partial(extended.send, "POST", "/treeclaim/capacity", body), 1)
+                _require(extended_endpoint.claim(dice.choice(nodes), {"VCPU": 1}))
+                count = median_ms(
+                    partial(extended_endpoint.send, "POST", "/treeclaim/capacity", body), 1
+                )
                 seconds.append(count)
             duration = median(seconds)
         else:

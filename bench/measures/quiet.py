@@ -100,8 +100,8 @@ def explain(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[
     path = "/allocation_candidates/explain?nearest=50&resources=VCPU:{}"
     for endpoint in endpoints:
         if endpoint.has_extension:
-            extended, numbers = endpoint.extended(), itertools.count(100_000)
-            milliseconds = median_ms(lambda: extended.get(path.format(next(numbers))), 10)  # noqa: B023
+            extended_endpoint, numbers = endpoint.extended(), itertools.count(100_000)
+            milliseconds = median_ms(lambda: extended_endpoint.get(path.format(next(numbers))), 10)  # noqa: B023
             yield Row(f"{world.name}: explain", endpoint.name, milliseconds)
 
 

@@ -73,19 +73,19 @@ class Plan:
             return
         arrivals = [event for event in self.events if event.query is not None]
         draw = random.Random(seed)
-        shuffled = arrivals.copy()
-        draw.shuffle(shuffled)
+        shuffled_arrivals = arrivals.copy()
+        draw.shuffle(shuffled_arrivals)
         if self.until is None:
-            yield from shuffled
+            yield from shuffled_arrivals
             return
         amounts = sum_requested_amounts(arrivals, self.counted_class)
         if not any(amounts.values()):
             raise ReplayError(f"no arrival requests {self.counted_class}")
-        remaining = self.until * capacity
+        remaining_amount = self.until * capacity
         while True:
-            event = shuffled.pop() if shuffled else draw.choice(arrivals)
-            remaining -= amounts[event.query or ""]
-            if remaining < 0:
+            event = shuffled_arrivals.pop() if shuffled_arrivals else draw.choice(arrivals)
+            remaining_amount -= amounts[event.query or ""]
+            if remaining_amount < 0:
                 return
             yield event
 

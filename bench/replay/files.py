@@ -67,25 +67,27 @@ def read_events(file: Path) -> list[Event]:
     Raises:
         ReplayError: if it cannot be read or understood.
     """
-    timed: list[tuple[float, Event]] = []
+    timed_events: list[tuple[float, Event]] = []
     for line, text in enumerate(read_text(file).split("\n"), 1):
         place = f"{file}:{line}"
         if text.strip():
             try:
                 members = json.loads(text)
                 name = members["place"] if "query" in members else members["release"]
-                timed.append((float(members["at"]), Event(place, name, members.get("query"))))
+                timed_events.append(
+                    (float(members["at"]), Event(place, name, members.get("query")))
+                )
             except (ValueError, LookupError, TypeError) as error:
                 raise ReplayError(f"{place}: {text[:200]!r} is not {_EVENT}") from error
-    events = [event for _, event in sorted(timed, key=lambda pair: pair[0])]
-    present: set[str] = set()
+    events = [event for _, event in sorted(timed_events, key=lambda pair: pair[0])]
+    present_names: set[str] = set()
     for event in events:
         if event.query is None:
-            present.discard(event.name)
-        elif event.name in present:
+            present_names.discard(event.name)
+        elif event.name in present_names:
             raise ReplayError(f"{event.place}: {event.name!r} arrives before it is released")
         else:
-            present.add(event.name)
+            present_names.add(event.name)
     return events
 
 
@@ -146,10 +148,10 @@ def read_pods(file: Path) -> tuple[list[Event], Mix]:
 def _pod(row: Mapping[str, str]) -> str:
     amounts = [f"{name}:{_number(row[column])}" for name, column in _SIZES]
     gpus, share = _number(row["num_gpu"]), _number(row["gpu_milli"])
-    listed = ",".join(amount for amount in amounts if not amount.endswith(":0"))
-    if not listed and not gpus:
+    amounts_text = ",".join(amount for amount in amounts if not amount.endswith(":0"))
+    if not amounts_text and not gpus:
         raise ValueError("it requests no resources")
-    parts = [f"resources={listed}"] if listed else []
+    parts = [f"resources={amounts_text}"] if amounts_text else []
     models = sorted(_trait(model) for model in row["gpu_spec"].split("|") if model)
     for number in range(1, gpus + 1):
         parts.append(f"resources_G{number}={GPU}:{share if gpus == 1 else _MILLI_PER_GPU}")

@@ -60,15 +60,17 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Reject unknown arguments; a parent parser would print its own usage for them."""
-        options, unknown = super().parse_known_args(args, namespace)
-        if hasattr(options, "parameters") and not any(word.startswith("-") for word in unknown):
+        options, unknown_words = super().parse_known_args(args, namespace)
+        if hasattr(options, "parameters") and not any(
+            word.startswith("-") for word in unknown_words
+        ):
             # argparse returns query words after an option as unknown.
-            options.parameters += unknown
-            unknown = []
-        if unknown:
-            advice = did_you_mean(unknown[0], self._option_string_actions)
-            self.error(f"not understood: {' '.join(unknown)}{advice}")
-        return options, unknown
+            options.parameters += unknown_words
+            unknown_words = []
+        if unknown_words:
+            advice = did_you_mean(unknown_words[0], self._option_string_actions)
+            self.error(f"not understood: {' '.join(unknown_words)}{advice}")
+        return options, unknown_words
 
 
 def _parse_whole_number(text: str, *, minimum: int, maximum: int = _LARGEST_NUMBER) -> int:

@@ -66,8 +66,8 @@ def _resolve_value(client: Client, name: str, text: str) -> str:
         return text
     sign = "!" if parameter.grammar is Grammar.TREES_OR_NOT and text[:1] == "!" else ""
     begin = f"{sign}in:" if text.startswith(f"{sign}in:") else sign
-    listed = text.removeprefix(begin)
-    providers = listed.split(",") if begin.endswith(":") else [listed]
+    names_text = text.removeprefix(begin)
+    providers = names_text.split(",") if begin.endswith(":") else [names_text]
     return begin + ",".join(
         provider if normalised_uuid(provider) else find_provider(client, provider)["uuid"]
         for provider in providers

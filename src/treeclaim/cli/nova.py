@@ -127,7 +127,7 @@ class Nova:
             body = self._get_document(f"{path}?{encode_query(parameters)}", member, microversion)
             yield from body[member]
             links = body.get(f"{member}_links", ())
-            following = [link["href"] for link in links if link["rel"] == "next"]
-            if not following:
+            next_links = [link["href"] for link in links if link["rel"] == "next"]
+            if not next_links:
                 return
-            parameters["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]
+            parameters["marker"] = parse_qs(urlsplit(next_links[0]).query)["marker"][0]

@@ -79,12 +79,12 @@ class Client:
         response = self.send("GET", "/", {})
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             raise parse_error_response("GET /", response)
-        highest = _find_highest_minor(response)
-        if highest is None:
+        highest_minor = _find_highest_minor(response)
+        if highest_minor is None:
             raise ClientError("the answer is not the version document of Placement")
-        if highest < _LATEST:
+        if highest_minor < _LATEST:
             raise UnsupportedFeatureError(
-                f"the client needs placement 1.{_LATEST}, but the server has 1.{highest} only"
+                f"the client needs placement 1.{_LATEST}, but the server has 1.{highest_minor} only"
             )
         extension = _find_highest_minor(self.send("GET", "/treeclaim", {}))
         return None if extension is None else min(extension, EXTENSION_MINOR)
@@ -163,11 +163,11 @@ class Client:
         while True:
             page = self.get(path, **query)
             yield page
-            following = [link["href"] for link in page["links"] if link["rel"] == "next"]
-            if not following:
+            next_links = [link["href"] for link in page["links"] if link["rel"] == "next"]
+            if not next_links:
                 return
             # The link's path has the mount prefix that the endpoint's URL has, too.
-            query["marker"] = dict(parse_qsl(urlsplit(following[0]).query))["marker"]
+            query["marker"] = dict(parse_qsl(urlsplit(next_links[0]).query))["marker"]
 
     def rows(self, path: str, member: str, **filters: str) -> Iterator[dict[str, Any]]:
         """Yield the entries of all pages of a list, such as the `holds` of `/treeclaim/holds`."""
@@ -293,12 +293,12 @@ class Client:
 
         def attempt() -> None:
             nonlocal may_be_committed
-            present = self.get(path)
-            if may_be_committed and _is_committed(body, present):
+            present_document = self.get(path)
+            if may_be_committed and _is_committed(body, present_document):
                 return
-            if present["allocations"] and not replace:
-                raise ConsumerExistsError(consumer_uuid, present)
-            body["consumer_generation"] = present.get("consumer_generation")
+            if present_document["allocations"] and not replace:
+                raise ConsumerExistsError(consumer_uuid, present_document)
+            body["consumer_generation"] = present_document.get("consumer_generation")
             try:
                 self.call("PUT", path, body, extended=is_typed, minor=minor)
             except ClientError as error:
@@ -348,11 +348,12 @@ def _build_claim_body(
     return body
 
 
-def _is_committed(body: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
+def _is_committed(body: Mapping[str, Any], present_document: Mapping[str, Any]) -> bool:
     """Return whether a consumer's document has the allocations and the owner of a claim's body."""
     owner = ("project_id", "user_id")
-    return all(present.get(name, body[name]) == body[name] for name in owner) and (
-        amounts_by_provider(present["allocations"]) == amounts_by_provider(body["allocations"])
+    return all(present_document.get(name, body[name]) == body[name] for name in owner) and (
+        amounts_by_provider(present_document["allocations"])
+        == amounts_by_provider(body["allocations"])
     )
 
 

@@ -181,13 +181,13 @@ def find_differing_consumers(source: Contents, target: Contents) -> dict[str, li
             for name in ("project", "user", "kind")
             if None not in (getattr(consumer, name), getattr(target_consumer, name))
         ]
-        differing = [
+        differing_names = [
             name
             for name in (*compared_members, *owner)
             if getattr(consumer, name) != getattr(target_consumer, name)
         ]
-        if differing:
-            differences[uuid] = differing
+        if differing_names:
+            differences[uuid] = differing_names
     return differences
 
 

@@ -41,8 +41,8 @@ def _loses_anchors(exchange: ResponsePair) -> bool:
 
 def _inflates_amounts(exchange: ResponsePair) -> bool:
     groups = _parse_groups(exchange)
-    unsuffixed = _parse_classes(groups.pop("", {}))
-    is_shared = any(unsuffixed & _parse_classes(group) for group in groups.values())
+    unsuffixed_classes = _parse_classes(groups.pop("", {}))
+    is_shared = any(unsuffixed_classes & _parse_classes(group) for group in groups.values())
     policy = dict(reversed(exchange.request.parameters)).get("group_policy", "isolate")
     return is_shared and policy == "isolate"
 

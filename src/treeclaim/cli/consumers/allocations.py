@@ -109,11 +109,13 @@ def _describe_shortage(count: int, query: CandidateQuery) -> str:
 
 def _choose_owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return project, user and type: of the options, else of the replaced consumer, else the defaults."""
-    present = client.get(f"/allocations/{consumer}") if options.replace else {}
+    present_document = client.get(f"/allocations/{consumer}") if options.replace else {}
     return {
-        "project_id": options.project or present.get("project_id") or DEFAULT_OWNER,
-        "user_id": options.user or present.get("user_id") or DEFAULT_OWNER,
-        "consumer_type": options.consumer_type or present.get("consumer_type") or _DEFAULT_TYPE,
+        "project_id": options.project or present_document.get("project_id") or DEFAULT_OWNER,
+        "user_id": options.user or present_document.get("user_id") or DEFAULT_OWNER,
+        "consumer_type": options.consumer_type
+        or present_document.get("consumer_type")
+        or _DEFAULT_TYPE,
     }
 
 

@@ -59,10 +59,10 @@ class Audit(CloudLister):
         for option, kinds in (("--repair", options.repair), ("--kind", options.kind)):
             if FindingKind.ORPHANED in kinds and not options.living_from:
                 raise CommandError(f"{option} orphaned needs --living-from")
-        living = self._read_live_consumers(options) if options.living_from else None
-        findings_by_kind = _audit(client, options, living)
-        if options.repair and _repair(client, options, findings_by_kind, living or {}):
-            findings_by_kind = _audit(client, options, living)
+        living_uuids = self._read_live_consumers(options) if options.living_from else None
+        findings_by_kind = _audit(client, options, living_uuids)
+        if options.repair and _repair(client, options, findings_by_kind, living_uuids or {}):
+            findings_by_kind = _audit(client, options, living_uuids)
         names = _read_named_providers(client, findings_by_kind)
         rows = [
             (
@@ -88,18 +88,18 @@ class Audit(CloudLister):
         source = options.living_from
         if source == NOVA:
             nova = self.connect_nova(options, "--living-from nova")
-            living = dict.fromkeys(_LIVING_TYPES, nova.list_live_consumers())
+            living_uuids = dict.fromkeys(_LIVING_TYPES, nova.list_live_consumers())
         else:
-            living = _read_living_file(Path(source))
-        empty_types = sorted(name for name, uuids in living.items() if not uuids)
-        if empty_types or not living:
+            living_uuids = _read_living_file(Path(source))
+        empty_types = sorted(name for name, uuids in living_uuids.items() if not uuids)
+        if empty_types or not living_uuids:
             # An empty list is nearly always a mistake.
             kind = f" of type {', '.join(empty_types)}" if empty_types else ""
             raise CommandError(
                 f"{source}: it lists no live consumer{kind}, so all of them would be orphans; leave out "
                 "types that are not to be judged"
             )
-        return living
+        return living_uuids
 
 
 def _read_living_file(path: Path) -> dict[str, list[str]]:
@@ -124,16 +124,16 @@ def _format_counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterato
 
 
 def _audit(
-    client: Client, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
+    client: Client, options: argparse.Namespace, living_uuids: Mapping[str, Sequence[str]] | None
 ) -> dict[str, dict[str, Any]]:
     query = {"limit": str(_MOST_ITEMS if options.repair else min(options.limit, _MOST_ITEMS))}
     if options.kind:
         query["kind"] = ",".join(options.kind)
     path = f"/treeclaim/audit?{encode_query(query)}"
-    if living is None:
+    if living_uuids is None:
         document = client.get(path)
     else:
-        body: dict[str, Any] = {"living": living}
+        body: dict[str, Any] = {"living": living_uuids}
         if options.older_than is not None:
             body["older_than"] = options.older_than
         document = client.call("POST", path, body)
@@ -145,7 +145,7 @@ def _repair(
     client: Client,
     options: argparse.Namespace,
     findings: Mapping[str, Mapping[str, Any]],
-    living: Mapping[str, Sequence[str]],
+    living_uuids: Mapping[str, Sequence[str]],
 ) -> bool:
     """Repair the chosen kinds after a confirmation; return whether anything was sent."""
     repairs = [
@@ -153,7 +153,7 @@ def _repair(
         for kind in options.repair
         for item in findings.get(kind, {"items": ()})["items"]
     ]
-    if not repairs or not _confirm_repairs(options, repairs, living):
+    if not repairs or not _confirm_repairs(options, repairs, living_uuids):
         return False
     names = _read_named_providers(client, findings)
     outcomes = [
@@ -179,13 +179,13 @@ def _repair(
 def _confirm_repairs(
     options: argparse.Namespace,
     repairs: Sequence[Mapping[str, Any]],
-    living: Mapping[str, Sequence[str]],
+    living_uuids: Mapping[str, Sequence[str]],
 ) -> bool:
     """Prompt for a confirmation, and for a second one if the share of orphans is suspicious."""
     if not options.yes and not confirm(f"Repair {format_count(len(repairs), 'finding')}? [y/N]"):
         return False
     orphan_count = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
-    living_count = len({uuid for uuids in living.values() for uuid in uuids})
+    living_count = len({uuid for uuids in living_uuids.values() for uuid in uuids})
     if options.many or orphan_count <= _SUSPICIOUS_SHARE * (orphan_count + living_count):
         return True
     orphans_text = format_count(orphan_count, "consumer")

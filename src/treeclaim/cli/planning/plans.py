@@ -64,9 +64,9 @@ class _PlanMoves(CloudLister):
             _follow(client, plan)
         rows = [(number, *_make_cells(move)) for number, move in enumerate(plan["moves"], 1)]
         notes = []
-        for stuck in plan["stuck"]:
-            notes.append(f"left: {stuck['consumer']} ({stuck['reason']})")
-            notes += format_funnel(stuck)
+        for stuck_consumer in plan["stuck"]:
+            notes.append(f"left: {stuck_consumer['consumer']} ({stuck_consumer['reason']})")
+            notes += format_funnel(stuck_consumer)
         notes.append(_format_summary(plan))
         if options.nova:
             rows = []

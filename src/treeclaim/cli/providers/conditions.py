@@ -42,10 +42,10 @@ class SetCondition(CloudAction):
             "until": options.until,
             "on_use": options.on_use,
         }
-        affected = client.call("PUT", path, body)
+        counts = client.call("PUT", path, body)
         if options.dry_run:
             print_lines(
-                f"would affect {affected['providers']} providers with {affected['consumers']} "
+                f"would affect {counts['providers']} providers with {counts['consumers']} "
                 "consumers"
             )
 

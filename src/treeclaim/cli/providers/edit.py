@@ -60,16 +60,16 @@ def _edit(client: Client, uuid: str, file: Path) -> int:
     first_text = text = _serialize(base)
     notes: list[str] = []
     for _ in range(_MOST_EDITS):
-        edited = _edit_text(file, _add_notes(text, base.name, notes))
-        if not edited.strip():
+        edited_text = _edit_text(file, _add_notes(text, base.name, notes))
+        if not edited_text.strip():
             print_lines("Cancelled: the file is empty.")
             return 1
-        if edited == text and notes:
+        if edited_text == text and notes:
             raise CommandError(*notes, "nothing was changed")
-        if edited == first_text and not notes:
+        if edited_text == first_text and not notes:
             print_lines("Nothing was changed.")
             return 0
-        text = edited
+        text = edited_text
         try:
             plan = make_plan(client, _parse(text, uuid), prune=True)
         except TopologyError as error:

@@ -100,9 +100,9 @@ class WatchChanges(CloudAction):
 
 def _format_changes(client: Client, document: Mapping[str, Any]) -> list[str]:
     lines = ["catalogue"] if document["catalogue"] else []
-    present = [change["uuid"] for change in document["changes"] if "generation" in change]
+    present_uuids = [change["uuid"] for change in document["changes"] if "generation" in change]
     try:
-        names = read_provider_names(client, present)
+        names = read_provider_names(client, present_uuids)
     except ClientError:
         # A watch survives a short outage of the service.
         names = {}

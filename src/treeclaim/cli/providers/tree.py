@@ -100,7 +100,7 @@ def _select_rows(
     if options.trait:
         uuids = {row["uuid"] for row in client.providers(required=",".join(options.trait))}
     ancestor_uuids: set[str | None] = set()
-    matching: list[TreeRow] = []
+    matching_rows: list[TreeRow] = []
     for depth, document in reversed(rows):
         stock = document[INVENTORIES.name]
         if options.classes:
@@ -109,14 +109,14 @@ def _select_rows(
             compute_load(fields) >= options.load for fields in stock.values()
         )
         if document["uuid"] in uuids and is_loaded and (stock or not options.classes):
-            matching.append((depth, {**document, INVENTORIES.name: stock}))
+            matching_rows.append((depth, {**document, INVENTORIES.name: stock}))
         elif document["uuid"] in ancestor_uuids:
             shown_members = ("uuid", "name", "parent_provider_uuid", "root_provider_uuid")
-            matching.append((depth, {name: document[name] for name in shown_members}))
+            matching_rows.append((depth, {name: document[name] for name in shown_members}))
         else:
             continue
         ancestor_uuids.add(document["parent_provider_uuid"])
-    return matching[::-1]
+    return matching_rows[::-1]
 
 
 def _walk_trees(documents: Iterable[Document], depth: int | None) -> Iterator[TreeRow]:

@@ -50,9 +50,9 @@ def select_advice(answer: Mapping[str, Any], query: CandidateQuery) -> list[str]
 
     def is_useful(advice: str) -> bool:
         match = _WITHOUT.match(advice)
-        dropped = set(match[2].split(",")) if match else set()
+        dropped_classes = set(match[2].split(",")) if match else set()
         return match is None or any(
-            set(value.split(",")) - (dropped if name == match[1] else set())
+            set(value.split(",")) - (dropped_classes if name == match[1] else set())
             for name, value in query.parameters
             if name.startswith("resources")
         )
@@ -76,13 +76,15 @@ def _format_verdict(answer: Mapping[str, Any]) -> Line:
 
 def _make_funnel_table(answer: Mapping[str, Any], names: AggregateNames) -> Table:
     table = Table(title="What rules out trees", title_justify="left", box=None, show_header=False)
-    considered = answer["trees"]["considered"]
-    table.add_row("", "all trees", draw_bar(considered, considered), str(considered))
+    considered_count = answer["trees"]["considered"]
+    table.add_row(
+        "", "all trees", draw_bar(considered_count, considered_count), str(considered_count)
+    )
     for step in answer["funnel"]:
         table.add_row(
             _format_group(step["group"]),
             _format_reason(step, names),
-            draw_bar(step["trees_after"], considered),
+            draw_bar(step["trees_after"], considered_count),
             f"{step['trees_before']} → {step['trees_after']}",
         )
     return table

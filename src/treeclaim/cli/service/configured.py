@@ -64,11 +64,13 @@ def check(options: argparse.Namespace) -> int:
         configuration = load_configuration(options)
         keystone = _register_keystone_options(configuration.options)
     except CommandError as error:
-        unknown = find_unknown_options(all_options(_list_keystone_options("password")), places)
+        unknown_options = find_unknown_options(
+            all_options(_list_keystone_options("password")), places
+        )
         errors = (
             ConfigFinding(True, find_error_place(line, places), line) for line in error.lines
         )
-        return _report([*unknown, *errors])
+        return _report([*unknown_options, *errors])
     groups = all_options(keystone)
     _print_options(configuration, keystone, places, with_defaults=options.all)
     findings = [*find_unknown_options(groups, places), *find_ineffective_options(groups, places)]

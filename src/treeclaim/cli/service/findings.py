@@ -128,9 +128,9 @@ def find_unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator
     for group, options in groups:
         for option in options:
             known_names[group or _DEFAULT] |= {option.dest, option.name.replace("-", "_")}
-            for former in option.deprecated_opts:
-                former_name = (former.name or option.name).replace("-", "_")
-                known_names[former.group or group or _DEFAULT].add(former_name)
+            for former_option in option.deprecated_opts:
+                former_name = (former_option.name or option.name).replace("-", "_")
+                known_names[former_option.group or group or _DEFAULT].add(former_name)
     for where, group, name in places.lines:
         if group in known_names and name is not None and name not in known_names[group]:
             advice = did_you_mean(name, known_names[group])
@@ -139,12 +139,12 @@ def find_unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator
             yield ConfigFinding(
                 False, where, f"unknown section [{group}]{did_you_mean(group, known_names)}"
             )
-    upper = {
+    names_by_prefix = {
         group.upper(): {name.upper() for name in names} for group, names in known_names.items()
     }
     for variable in sorted(os.environ):
         match = _VARIABLE.fullmatch(variable)
-        if match is not None and match[2] not in (names := upper.get(match[1], set())):
+        if match is not None and match[2] not in (names := names_by_prefix.get(match[1], set())):
             text = f"this variable names no option{did_you_mean(match[2], names)}"
             yield ConfigFinding(False, variable, text)
 
@@ -270,14 +270,14 @@ def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterato
     """Check the policy files: faults that the service rejects are errors, dubious rules are warnings."""
     options = configuration.options
     try:
-        enforcer, doubts, unknown = load_rules(options, list_rules())
+        enforcer, doubts, unknown_names = load_rules(options, list_rules())
     except PolicyFileError as error:
         yield places.make_error("oslo_policy", "policy_file", f"policy_file: {error}")
         return
     names = enforcer.registered_rules
     for text in doubts:
         yield places.make_warning("oslo_policy", "policy_file", text)
-    for name in unknown:
+    for name in unknown_names:
         text = f"no operation uses rule {name!r}{did_you_mean(name, names)}"
         yield places.make_warning("oslo_policy", "policy_file", text)
 

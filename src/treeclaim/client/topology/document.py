@@ -74,12 +74,12 @@ def read_document(text: str, problems: list[DocumentFault]) -> Any:
         mark = error.problem_mark or error.context_mark
         words = ", ".join(part for part in (error.context, error.problem) if part)
         line = 0 if mark is None else mark.line
-        wrong = "".join(text.splitlines()[line : line + 1])
+        wrong_line = "".join(text.splitlines()[line : line + 1])
         if "recursive" in words:
             words = "an alias stands for something that it is in itself"
-        elif _UNQUOTED_BRACES.search(wrong):
+        elif _UNQUOTED_BRACES.search(wrong_line):
             words += '; quote texts with braces: "host-{n}"'
-        elif "\t" in wrong[: len(wrong) - len(wrong.lstrip())]:
+        elif "\t" in wrong_line[: len(wrong_line) - len(wrong_line.lstrip())]:
             words += "; the line is indented with a tab, where YAML accepts only spaces"
         problems.append(DocumentFault(line + 1, f"this is not YAML: {words}"))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -115,8 +115,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(DocumentFault(line, "a key has to be a word"))
             elif key.tag != _MERGE and key.value in key_lines:
-                first = key_lines[key.value]
-                text = f"{key.value!r} is given twice; line {first} has it too"
+                first_line = key_lines[key.value]
+                text = f"{key.value!r} is given twice; line {first_line} has it too"
                 self.problems.append(DocumentFault(line, text))
             else:
                 key_lines[key.value] = line

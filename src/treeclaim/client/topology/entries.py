@@ -70,9 +70,9 @@ def _read_attribute(value: Any) -> Any:
 
 
 def _read_uuid(text: str) -> str:
-    if (canonical := normalised_uuid(text)) is None:
+    if (canonical_uuid := normalised_uuid(text)) is None:
         raise ValueError(f"{text!r} is not a uuid")
-    return canonical
+    return canonical_uuid
 
 
 def _check_number(value: Any) -> Any:
