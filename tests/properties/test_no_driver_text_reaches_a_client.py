@@ -95,8 +95,11 @@ def make_failing(_dialect, _record, _arguments, parameters):
 def clients(tmp_path_factory):
     """Clients of a service with failing database connections, and of its admin listener."""
     sa.event.listen(sa.Engine, "do_connect", make_failing)
-    settings = {"placement.allocation_conflict_retry_count": 2}
-    with services_on(tmp_path_factory.mktemp("failing"), **settings) as (services, application):
+    service_options = {"placement.allocation_conflict_retry_count": 2}
+    with services_on(tmp_path_factory.mktemp("failing"), **service_options) as (
+        services,
+        application,
+    ):
         admin = make_admin_application(services.store, [])
         with client_of(application) as client, client_of(admin) as of_admin:
             client.headers["x-roles"] = "admin,service"
