@@ -38,7 +38,7 @@ def test_rules_are_explained_like_constraints(question):
         event("too many")
 
 
-class Judged(Placer):
+class JudgedPlacer(Placer):
     """Placing, in which a candidate that takes nothing counts as one of its anchor."""
 
     anchor = None
@@ -49,7 +49,7 @@ class Judged(Placer):
 
 def compare(world, call):
     """Compare the explanation of a call with the definition, if a consumer finds nothing."""
-    reference = Judged(world, call, ordered)
+    reference = JudgedPlacer(world, call, ordered)
     outcome = reference.place()
     if not outcome.unplaced:
         return None
