@@ -28,12 +28,12 @@ def test_waiters_enter_in_order_of_arrival():
 
     for number in range(8):
         threads.append(start(lambda number=number: enter(number)))
-        eventually(lambda number=number: gate.waiting == number + 1, "a thread waits")
+        eventually(lambda number=number: gate.waiting_count == number + 1, "a thread waits")
     gate.release()
     for thread in threads:
         thread.join(60)
     assert order == list(range(8))
-    assert (gate.inside, gate.waiting) == (0, 0)
+    assert (gate.inside_count, gate.waiting_count) == (0, 0)
 
 
 def test_number_inside_is_limited():
@@ -41,7 +41,7 @@ def test_number_inside_is_limited():
 
     def work():
         for _ in range(200):
-            with gate.held(60):
+            with gate.occupy(60):
                 with lock:
                     inside.append(1)
                     most.append(len(inside))
@@ -52,15 +52,15 @@ def test_number_inside_is_limited():
     for thread in threads:
         thread.join(60)
     assert 1 <= max(most) <= 3
-    assert (gate.inside, gate.waiting) == (0, 0)
+    assert (gate.inside_count, gate.waiting_count) == (0, 0)
 
 
 def test_a_wait_ends_in_time_and_leaves_no_trace():
     gate = Gate(1)
     assert gate.acquire(0)
-    with pytest.raises(OverloadedError), gate.held(0.2):
+    with pytest.raises(OverloadedError), gate.occupy(0.2):
         pass
-    assert gate.waiting == 0
+    assert gate.waiting_count == 0
     gate.release()
     assert gate.acquire(0)
 
@@ -69,8 +69,8 @@ def test_waiting_places_are_limited():
     gate = Gate(1, max_total=2)
     assert gate.acquire(0)
     waiter = start(lambda: gate.acquire(60))
-    eventually(lambda: gate.waiting == 1, "a thread waits")
+    eventually(lambda: gate.waiting_count == 1, "a thread waits")
     assert not gate.acquire(3600)
     gate.release()
     waiter.join(60)
-    assert gate.inside == 1
+    assert gate.inside_count == 1

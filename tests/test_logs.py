@@ -257,7 +257,7 @@ FORMATS = [
 @given(st.lists(REQUESTS, max_size=12), st.sampled_from(FORMATS))
 def test_cached_request_line_equals_the_formatted_one(formatter, requests, form):
     with in_format(formatter, form):
-        remembering = OneLineFormatter(formatter._inner)
+        remembering = OneLineFormatter(formatter._inner_formatter)
         for request in requests:
             text, caller, global_id, moment = request
             record = make_request_record(text, caller=caller, global_id=global_id, moment=moment)
@@ -267,7 +267,7 @@ def test_cached_request_line_equals_the_formatted_one(formatter, requests, form)
 @contextmanager
 def in_format(formatter, form):
     """Configure another format."""
-    options = formatter._inner.conf
+    options = formatter._inner_formatter.conf
     if form is not None:
         options.set_override("logging_context_format_string", form)
     try:

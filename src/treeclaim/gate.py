@@ -39,18 +39,18 @@ class Gate:
         self.max_inside = max_inside
         self.max_total = max_total
         self._guard = threading.Lock()
-        self._inside = 0
+        self._inside_count = 0
         self._queue: deque[threading.Lock] = deque()
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """Number of waiting threads."""
         return len(self._queue)
 
     @property
-    def inside(self) -> int:
+    def inside_count(self) -> int:
         """Number of threads inside."""
-        return self._inside
+        return self._inside_count
 
     def acquire(self, seconds: float, should_stop: Callable[[], bool] | None = None) -> bool:
         """Enter, and return whether the caller is inside; it must then `release`.
@@ -60,10 +60,10 @@ class Gate:
             should_stop: Called about ten times a second; True ends the wait.
         """
         with self._guard:
-            if self._inside < self.max_inside and not self._queue:
-                self._inside += 1
+            if self._inside_count < self.max_inside and not self._queue:
+                self._inside_count += 1
                 return True
-            total = self._inside + len(self._queue)
+            total = self._inside_count + len(self._queue)
             if seconds <= 0 or (self.max_total is not None and total >= self.max_total):
                 return False
             turn = threading.Lock()
@@ -96,10 +96,10 @@ class Gate:
             if self._queue:
                 self._queue.popleft().release()
             else:
-                self._inside -= 1
+                self._inside_count -= 1
 
     @contextmanager
-    def held(self, seconds: float, resource: str = "service") -> Iterator[None]:
+    def occupy(self, seconds: float, resource: str = "service") -> Iterator[None]:
         """Stay inside for the duration of a block.
 
         Raises:

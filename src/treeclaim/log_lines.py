@@ -64,62 +64,67 @@ class OneLineFormatter(logging.Formatter):
     Each message becomes one line. A traceback keeps its lines, because oslo.log adds its prefix to each of them.
     """
 
-    def __init__(self, inner: logging.Formatter) -> None:
+    def __init__(self, inner_formatter: logging.Formatter) -> None:
         super().__init__()
-        self._inner = inner
+        self._inner_formatter = inner_formatter
         self._second = -1
-        self._formatted: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._cached_formats: dict[int, tuple[str, dict[str, Any]]] = {}
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record without changing it, because it may have other handlers."""
         if isinstance(text := getattr(record, "formatted", None), str):
             return text
-        if isinstance(record, RequestRecord) and type(self._inner) is ContextFormatter:
-            return self._format_request(record, self._inner)
-        if isinstance(self._inner, JSONFormatter):
+        if isinstance(record, RequestRecord) and type(self._inner_formatter) is ContextFormatter:
+            return self._format_request(record, self._inner_formatter)
+        if isinstance(self._inner_formatter, JSONFormatter):
             # JSON escapes line breaks.
-            return self._inner.format(record)
+            return self._inner_formatter.format(record)
         return self._format_clean(_clean(record))
 
     def _format_clean(self, record: logging.LogRecord) -> str:
-        return one_line(self._inner.format(record), keep="\n")
+        return one_line(self._inner_formatter.format(record), keep="\n")
 
-    def _format_request(self, record: RequestRecord, inner: ContextFormatter) -> str:
+    def _format_request(self, record: RequestRecord, inner_formatter: ContextFormatter) -> str:
         """Format a line with the members of the caller's first line in this second: a fifth of the formatter's time."""
         second = int(record.created)
-        if second != self._second or len(self._formatted) >= _MAX_FORMATTED_CALLERS:
-            self._second, self._formatted = second, {}
+        if second != self._second or len(self._cached_formats) >= _MAX_FORMATTED_CALLERS:
+            self._second, self._cached_formats = second, {}
         caller, ids = record.caller, record.context
-        cached_format = self._formatted.get(id(caller))
+        cached_format = self._cached_formats.get(id(caller))
         request_id, global_request_id = ids["request_id"], ids["global_request_id"]
         if cached_format is None or not request_id:
-            first = _clean(record)
-            text = self._format_clean(first)
-            format_string = str(inner.conf.logging_context_format_string)
+            cleaned_record = _clean(record)
+            text = self._format_clean(cleaned_record)
+            format_string = str(inner_formatter.conf.logging_context_format_string)
             if request_id and "isotime" not in format_string:
                 # A reference to the caller, so that no new object gets its id.
-                self._formatted[id(caller)] = (format_string, {**first.__dict__, "caller": caller})
+                self._cached_formats[id(caller)] = (
+                    format_string,
+                    {**cleaned_record.__dict__, "caller": caller},
+                )
             return text
         format_string, members = cached_format
-        differing = {
+        differing_members = {
             "message": one_line(record.getMessage()),
             "request_id": one_line(request_id),
             "global_request_id": global_request_id and one_line(global_request_id),
         }
-        return one_line(format_string % {**members, **record.__dict__, **differing}, keep="\n")
+        return one_line(
+            format_string % {**members, **record.__dict__, **differing_members}, keep="\n"
+        )
 
 
 def _clean(record: logging.LogRecord) -> logging.LogRecord:
     """Return a copy with one line for the message and for each text of the context."""
-    cleaned = copy(record)
-    cleaned.msg, cleaned.args = one_line(record.getMessage()), None
+    cleaned_record = copy(record)
+    cleaned_record.msg, cleaned_record.args = one_line(record.getMessage()), None
     context = getattr(record, "context", None)
     if isinstance(context, dict):
-        cleaned.context = {
+        cleaned_record.context = {
             name: one_line(value) if isinstance(value, str) else value
             for name, value in context.items()
         }
-    return cleaned
+    return cleaned_record
 
 
 def count_characters(record: logging.LogRecord) -> int:

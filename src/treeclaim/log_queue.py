@@ -98,11 +98,11 @@ class QueuedHandler(logging.Handler):
         """Queue a record, or write it; never raises."""
         queue = _queue
         try:
-            prepared = self._prepare(record)
+            prepared_record = self._prepare(record)
             if queue is not None:
-                queue.put(self, prepared)
+                queue.put(self, prepared_record)
             else:
-                self.write([prepared])
+                self.write([prepared_record])
                 self.close_file()
         except Exception as error:  # noqa: BLE001 - no log may fail a request
             self.drop()
@@ -112,10 +112,10 @@ class QueuedHandler(logging.Handler):
         """Return a record that refers only to its text, unless it is the small record of a request."""
         if isinstance(record, RequestRecord):
             return record
-        prepared = copy(record)
-        prepared.formatted = self.handler.format(record)
-        prepared.args = prepared.exc_info = None
-        return prepared
+        prepared_record = copy(record)
+        prepared_record.formatted = self.handler.format(record)
+        prepared_record.args = prepared_record.exc_info = None
+        return prepared_record
 
     def write(self, batch: list[logging.LogRecord]) -> None:
         """Write records; never raises. Only one thread may use a handler at a time."""
@@ -130,17 +130,19 @@ class QueuedHandler(logging.Handler):
 
     def _write(self, batch: list[logging.LogRecord]) -> None:
         handler = self.handler
-        admitted = [record for record in batch if handler.filter(record)]
+        admitted_records = [record for record in batch if handler.filter(record)]
         if self.lost:
             notice = f"{self.lost} log lines were lost"
-            admitted.insert(
+            admitted_records.insert(
                 0, logging.LogRecord(__name__, logging.WARNING, __file__, 0, notice, None, None)
             )
-        if isinstance(handler, logging.StreamHandler) and len(admitted) > 1:
-            joined = logging.LogRecord(__name__, logging.INFO, __file__, 0, "", None, None)
-            joined.formatted = handler.terminator.join(map(handler.format, admitted))
-            admitted = [joined]
-        for record in admitted:
+        if isinstance(handler, logging.StreamHandler) and len(admitted_records) > 1:
+            joined_record = logging.LogRecord(__name__, logging.INFO, __file__, 0, "", None, None)
+            joined_record.formatted = handler.terminator.join(
+                map(handler.format, admitted_records)
+            )
+            admitted_records = [joined_record]
+        for record in admitted_records:
             handler.emit(record)
 
     def drop(self, lines: int = 1) -> None:
@@ -222,20 +224,20 @@ class LogQueue:
             with suppress(Empty):
                 while len(batch) < _BATCH:
                     batch.append(self._records.get_nowait())
-            self._write([queued for queued in batch if queued is not None])
+            self._write([queued_record for queued_record in batch if queued_record is not None])
             if None in batch:
                 return
 
     def _write(self, batch: list[_QueuedRecord]) -> None:
         records_by_handler: dict[QueuedHandler, list[logging.LogRecord]] = {}
-        for queued in batch:
-            records_by_handler.setdefault(queued.handler, []).append(queued.record)
+        for queued_record in batch:
+            records_by_handler.setdefault(queued_record.handler, []).append(queued_record.record)
         try:
             for handler, records in records_by_handler.items():
                 handler.write(records)
         finally:
             with self._guard:
-                self._bytes -= sum(queued.size for queued in batch)
+                self._bytes -= sum(queued_record.size for queued_record in batch)
 
 
 _queue: LogQueue | None = None

@@ -72,17 +72,17 @@ def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
         raise LoggingError(f"logging cannot be set up: {error}") from error
     for name, placement_name in _PLACEMENT_NAMES.items():
         _follow_placement_logger(logging.getLogger(name), logging.getLogger(placement_name))
-    queued: dict[logging.Handler, QueuedHandler] = {}
+    queued_handlers: dict[logging.Handler, QueuedHandler] = {}
     for logger in _list_loggers():
         for handler in list(logger.handlers):
             if isinstance(handler, QueuedHandler):
-                queued[handler] = handler
+                queued_handlers[handler] = handler
                 continue
-            if handler not in queued:
-                queued[handler] = QueuedHandler(handler)
+            if handler not in queued_handlers:
+                queued_handlers[handler] = QueuedHandler(handler)
             logger.removeHandler(handler)
-            logger.addHandler(queued[handler])
-    handlers[:] = queued.values()
+            logger.addHandler(queued_handlers[handler])
+    handlers[:] = queued_handlers.values()
 
 
 def _follow_placement_logger(logger: logging.Logger, placement: logging.Logger) -> None:
@@ -90,21 +90,21 @@ def _follow_placement_logger(logger: logging.Logger, placement: logging.Logger) 
     if not logger.level:
         logger.setLevel(placement.level)
     if not logger.handlers:
-        inherited = _find_inherited_handlers(logger)
+        inherited_handlers = _find_inherited_handlers(logger)
         logger.propagate = placement.propagate
         for handler in placement.handlers:
-            if not logger.propagate or handler not in inherited:
+            if not logger.propagate or handler not in inherited_handlers:
                 logger.addHandler(handler)
 
 
 def _find_inherited_handlers(logger: logging.Logger) -> list[logging.Handler]:
     """Return the handlers of the ancestors to which records propagate."""
-    inherited: list[logging.Handler] = []
+    inherited_handlers: list[logging.Handler] = []
     ancestor = logger.parent
     while ancestor is not None:
-        inherited += ancestor.handlers
+        inherited_handlers += ancestor.handlers
         ancestor = ancestor.parent if ancestor.propagate else None
-    return inherited
+    return inherited_handlers
 
 
 def _list_loggers() -> list[logging.Logger]:

@@ -131,13 +131,13 @@ class Slots:
             path = self._folder / f"{kind}_{number}.db"
             if not path.exists():
                 # Renamed after the allocation, because readers reject an empty file.
-                draft = path.with_suffix(".new")
+                draft_path = path.with_suffix(".new")
                 try:
-                    with draft.open("wb") as file:
+                    with draft_path.open("wb") as file:
                         os.posix_fallocate(file.fileno(), 0, _FILE_BYTES)
-                    draft.rename(path)
+                    draft_path.rename(path)
                 except OSError:
-                    draft.unlink(missing_ok=True)
+                    draft_path.unlink(missing_ok=True)
                     raise
 
     def find_living(self) -> set[str]:

@@ -103,9 +103,9 @@ def log_start(
 def _read_server_threads() -> int | None:
     """Return the number of threads of the WSGI server in this process; None if it is unknown, as for gunicorn."""
     # The modules exist only in processes of their servers.
-    for module, read in _THREAD_COUNTS.items():
+    for module, read_thread_count in _THREAD_COUNTS.items():
         try:
-            return int(read(import_module(module)))
+            return int(read_thread_count(import_module(module)))
         except (ImportError, AttributeError, KeyError, TypeError, ValueError):
             # Another server, or a server without threads.
             continue

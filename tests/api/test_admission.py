@@ -55,7 +55,7 @@ def test_hanging_writes_leave_threads_for_other_requests(threads, monkeypatch):
         with occupied(gate, WaitKind.READ, threads - 1 - writes):
             with pytest.raises(OverloadedError), gate.admit(WaitKind.READ):
                 pass
-            with gate.admit(WaitKind.FREE):
+            with gate.admit(WaitKind.NOTHING):
                 pass
     with gate.admit(WaitKind.WRITE), gate.admit(WaitKind.READ):
         pass

@@ -158,7 +158,7 @@ def test_abandoned_stream_ends_its_child(replica, monkeypatch, is_closed):
     del stream
     gc.collect()
     assert children() == []
-    assert replica._children.children.inside == 0
+    assert replica._children.children.inside_count == 0
 
 
 @pytest.mark.slow

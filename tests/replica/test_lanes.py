@@ -139,7 +139,7 @@ def test_query_times_out(replica, script, seconds):
 def test_queue_time_counts_toward_the_timeout(replica):
     """A question that waits for a child is refused at its deadline."""
     hard = [answer_in_thread(replica, scripted(loop_without_checks), seconds=4) for _ in range(4)]
-    eventually(lambda: replica._children.children.inside == 4, "all children run")
+    eventually(lambda: replica._children.children.inside_count == 4, "all children run")
     with pytest.raises((OverloadedError, SearchGivenUpError)):
         list(replica.answer(scripted(loop_with_checks), Arrival.now(0.3)))
     assert not all(outcome for _, outcome in hard)
@@ -152,7 +152,7 @@ def test_third_very_slow_query_is_refused_after_a_second(replica):
     very_long = [
         answer_in_thread(replica, scripted(loop_without_checks), seconds=15) for _ in range(2)
     ]
-    eventually(lambda: replica._children.long.inside == 2, "both have a long place")
+    eventually(lambda: replica._children.long.inside_count == 2, "both have a long place")
     with pytest.raises(OverloadedError):
         list(replica.answer(scripted(loop_without_checks), Arrival.now(15)))
     assert len(children()) == 2
@@ -211,7 +211,7 @@ def test_query_of_a_disconnected_client_leaves_the_queue(replica):
     departure = threading.Event()
     with replica.current():
         thread, outcome = answer_in_thread(replica, question(key="x"), is_gone=departure.is_set)
-        eventually(lambda: replica.turn.waiting, "the query waits")
+        eventually(lambda: replica.turn.waiting_count, "the query waits")
         departure.set()
         thread.join(20)
     assert isinstance(outcome[0], ClientGoneError)
@@ -262,7 +262,7 @@ def test_processor_wait_does_not_use_up_patience():
     assert turn.acquire(0)
     waiting_thread = threading.Thread(target=turn.acquire, args=(60,))
     waiting_thread.start()
-    eventually(lambda: turn.waiting, "the thread waits")
+    eventually(lambda: turn.waiting_count, "the thread waits")
     check = make_attempt_check(turn, Arrival.now())
     time.sleep(2 * PATIENCE)
     check()

@@ -136,7 +136,7 @@ def test_reader_accounts_for_its_memory_within_documented_bounds(data, cut, kept
         held_bytes = reader.held_bytes
         counted = held_bytes + sum(head.size for head in worked_on)
         # One request is parsed in a turn; pipelined requests follow in later turns.
-        assert held_bytes - reader.ahead <= MOST_OF_A_READER
+        assert held_bytes - reader.unparsed_bytes <= MOST_OF_A_READER
         assert head is not None or held_bytes <= MOST_OF_A_READER
         assert head is not None or held_bytes <= reader.most_bytes
         # A growing buffer is an eighth longer than its contents.
@@ -154,7 +154,7 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
             reader.feed(piece)
             with contextlib.suppress(ApiError):
                 while (head := reader.next_request()) is not None:
-                    outcome.append((head.method, bytes(head.body), reader.dropped is None))
+                    outcome.append((head.method, bytes(head.body), reader.dropped_bytes is None))
                 continue
             reader.drop()
             return [*outcome, "refused"]
@@ -302,7 +302,7 @@ def test_full_budget_delays_large_requests_and_admits_small_ones(full):
     with server.connect() as late:
         sender = threading.Thread(target=lambda: late.sendall(post))
         sender.start()
-        eventually(lambda: budget.waiting, "it waits for room")
+        eventually(lambda: budget.waiting_connections, "it waits for room")
         assert server.ask(b"GET /?5 HTTP/1.1\r\nHost: a\r\n\r\n").body == b"zzzzz"
         assert budget.total <= budget.most_bytes
         application.release.set()

@@ -78,7 +78,7 @@ def test_reset_after_a_response_is_no_error(caplog):
         assert receive(client).body == b"hello"
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
-        eventually(lambda: server.front.answered, "the thread has noted its answer")
+        eventually(lambda: server.front.answered_connections, "the thread has noted its answer")
         may_go_on.set()
         eventually(lambda: len(server.front.table) == 0, "the connection is forgotten")
     assert "Traceback" not in caplog.text

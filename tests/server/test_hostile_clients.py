@@ -51,7 +51,7 @@ def connections(stack, server, number, **options):
 
 def has_idle(front, number):
     """Return whether a number of connections are answered, and may send their next requests."""
-    return front.table.count(Phase.IDLE) + len(front.answered) == number
+    return front.table.count(Phase.IDLE) + len(front.answered_connections) == number
 
 
 @pytest.mark.slow

@@ -134,8 +134,8 @@ def _describe_keystone(fault: KeystoneFault) -> str:
 
 
 def _describe_worker_problems(census: Census) -> Iterator[str]:
-    if unable := sorted({*census.answering} - {*census.reading}):
-        yield f"these worker processes cannot answer a read: {', '.join(map(str, unable))}"
+    if unable_pids := sorted({*census.answering} - {*census.reading}):
+        yield f"these worker processes cannot answer a read: {', '.join(map(str, unable_pids))}"
     if census.is_reload_refused:
         yield "the last reload was refused; the log says why"
 

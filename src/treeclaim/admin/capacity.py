@@ -79,7 +79,7 @@ class Meter:
         self._aggregates = aggregates
         self._flavors = flavors
         self._most_bytes = most_bytes
-        self._latest: Measurement | None = None
+        self._latest_measurement: Measurement | None = None
         self._version = -1
 
     def start(self) -> None:
@@ -88,10 +88,10 @@ class Meter:
 
     def get_latest(self) -> Measurement | None:
         """Return the last measurement; None if it is missing or too old."""
-        latest = self._latest
-        if latest is None or time.monotonic() - latest.at > _OLDEST_SECONDS:
+        measurement = self._latest_measurement
+        if measurement is None or time.monotonic() - measurement.at > _OLDEST_SECONDS:
             return None
-        return latest
+        return measurement
 
     def _measure_repeatedly(self) -> None:
         while True:
@@ -110,23 +110,23 @@ class Meter:
         """
         now = time.monotonic()
         self._follower.catch_up(now)
-        latest, forest = self._latest, self._follower.forest
-        if latest is not None and self._version == self._follower.version:
-            self._latest = replace(latest, at=now)
+        measurement, forest = self._latest_measurement, self._follower.forest
+        if measurement is not None and self._version == self._follower.version:
+            self._latest_measurement = replace(measurement, at=now)
             return
-        held = self._store.read(self._read_held)
+        held_units = self._store.read(self._read_held_units)
         forest = self._follower.forest
-        held = include_consumption(forest, held)
+        held_units = include_consumption(forest, held_units)
         rows = forest.living_rows
-        self._latest = Measurement(
+        self._latest_measurement = Measurement(
             now,
-            InventoryAmounts(forest, rows, held).totals(),
-            sum_by_aggregate(forest, rows, self._aggregates, held),
+            InventoryAmounts(forest, rows, held_units).totals(),
+            sum_by_aggregate(forest, rows, self._aggregates, held_units),
             self._count_fits(),
         )
         self._version = self._follower.version
 
-    def _read_held(self, transaction: ReadTransaction) -> HeldUnits:
+    def _read_held_units(self, transaction: ReadTransaction) -> HeldUnits:
         """Update the Forest to a snapshot, and return the held amounts in it."""
         self._follower.catch_up_within(transaction)
         return load_held_sums(transaction)
@@ -158,10 +158,10 @@ class Meter:
             child.end()
         if not isinstance(answer, WholeAnswer):
             raise TypeError("the counts of a flavor are a long answer")
-        numbers = orjson.loads(b"".join(answer.pieces))["capacity"][name]
-        if not numbers["complete"]:
+        capacity = orjson.loads(b"".join(answer.pieces))["capacity"][name]
+        if not capacity["complete"]:
             _LOG.warning(
                 "How many %r fit is unknown: counting takes more than %.1f s", name, seconds
             )
             return None
-        return Fits(numbers["fits"], numbers["when_empty"])
+        return Fits(capacity["fits"], capacity["when_empty"])

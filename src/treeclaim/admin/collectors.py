@@ -101,8 +101,8 @@ def collect_resources(meter: Meter) -> Iterator[Metric]:
     ]
     yield from _make_families("treeclaim_resource", [], cloud_sums[:_MOST_PAIRS])
     if measurement.aggregates:
-        shown = aggregate_sums[: max(_MOST_PAIRS - len(cloud_sums), 0)]
-        yield from _make_families("treeclaim_aggregate_resource", ["aggregate"], shown)
+        shown_sums = aggregate_sums[: max(_MOST_PAIRS - len(cloud_sums), 0)]
+        yield from _make_families("treeclaim_aggregate_resource", ["aggregate"], shown_sums)
     yield GaugeMetricFamily(
         "treeclaim_resource_metrics_left_out",
         f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
@@ -115,10 +115,12 @@ def collect_resources(meter: Meter) -> Iterator[Metric]:
         yield family
 
 
-def _make_families(prefix: str, labels: list[str], shown: Sequence[_Sums]) -> Iterator[Metric]:
+def _make_families(
+    prefix: str, labels: list[str], shown_sums: Sequence[_Sums]
+) -> Iterator[Metric]:
     for value, text in _VALUES.items():
         family = GaugeMetricFamily(f"{prefix}_{value}", text, labels=[*labels, "resource_class"])
-        for parts, name, sums in shown:
+        for parts, name, sums in shown_sums:
             family.add_metric([*parts, name], sums[value])
         yield family
 
@@ -155,7 +157,7 @@ def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
     """Yield the numbers of workers by state."""
     census = take_census()
     worker_pids = {*census.answering, *census.silent}
-    hidden = worker_pids - {int(pid) for pid in _find_pids_with_files()}
+    hidden_pids = worker_pids - {int(pid) for pid in _find_pids_with_files()}
     workers = GaugeMetricFamily(
         "treeclaim_workers",
         "Workers by state: answering; silent (stalled); hidden (answering or silent, without room for their metrics); "
@@ -164,7 +166,7 @@ def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
     )
     workers.add_metric(["answering"], len(census.answering))
     workers.add_metric(["silent"], len(census.silent))
-    workers.add_metric(["hidden"], len(hidden))
+    workers.add_metric(["hidden"], len(hidden_pids))
     workers.add_metric(["reading"], len(census.reading))
     yield workers
     yield GaugeMetricFamily(

@@ -30,7 +30,7 @@ longer, because requests with cached credentials need the remaining threads."""
 class WaitKind(Enum):
     """The resource that a request mainly waits for."""
 
-    FREE = "request"
+    NOTHING = "request"
     """No resource."""
     READ = "reading"
     """The Forest, or the database to read from."""
@@ -60,7 +60,7 @@ class Admission:
         Raises:
             OverloadedError: if no thread becomes free in time.
         """
-        if kind is WaitKind.FREE:
+        if kind is WaitKind.NOTHING:
             yield
             return
         end = time.monotonic() + LONGEST_WAIT
@@ -108,16 +108,16 @@ class _ThreadShare(Gate):
             OverloadedError: if no thread becomes free in time.
         """
         if self.acquire(0):
-            if self._inside == self.max_inside and not self._is_failing:
+            if self._inside_count == self.max_inside and not self._is_failing:
                 # All threads are in use: progress is measured from now on.
                 self._progress_at = time.monotonic()
             return
 
         def should_stop() -> bool:
-            is_refused = self._is_stalled and self.waiting > self._most_waiting
+            is_refused = self._is_stalled and self.waiting_count > self._most_waiting
             return is_refused or (is_gone is not None and is_gone())
 
-        is_refused = self._is_stalled and self.waiting >= self._most_waiting
+        is_refused = self._is_stalled and self.waiting_count >= self._most_waiting
         patience = 0.0 if is_refused else end - time.monotonic()
         if not self.acquire(patience, should_stop):
             raise OverloadedError("service")

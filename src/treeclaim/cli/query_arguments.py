@@ -55,7 +55,7 @@ def build_query(options: argparse.Namespace, find_nova: Callable[[], Nova]) -> C
         if find_parameter(name) is None:
             hint = "; sizes belong into a file for --flavor-file" if name in _SIZES else ""
             base_name = re.split("[0-9_:]", name)[0]
-            raise CommandError(unknown_word(name, BY_NAME, resembling=base_name) + hint)
+            raise CommandError(unknown_word(name, BY_NAME, resembling_part=base_name) + hint)
     _refuse_repeated_amounts([name for name, _ in parameters])
     flavor_parameters: Sequence[tuple[str, str]] = ()
     if options.server_flavor is not None:

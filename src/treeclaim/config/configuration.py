@@ -210,12 +210,12 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
 
 def _metrics(options: cfg.ConfigOpts) -> ResourceMetrics | None:
     section = options.treeclaim
-    named = section.metrics_of_aggregates
-    if len(named) > _MOST_AGGREGATES:
+    aggregate_names = section.metrics_of_aggregates
+    if len(aggregate_names) > _MOST_AGGREGATES:
         raise ValueError(
-            f"[treeclaim]/metrics_of_aggregates: {len(named)} are more than {_MOST_AGGREGATES}"
+            f"[treeclaim]/metrics_of_aggregates: {len(aggregate_names)} are more than {_MOST_AGGREGATES}"
         )
-    aggregates = tuple(_uuid(name) for name in named)
+    aggregates = tuple(_uuid(name) for name in aggregate_names)
     if section.metrics_of_resources == "none":
         return None
     return ResourceMetrics(aggregates, section.metrics_of_flavors or None)

@@ -68,15 +68,16 @@ def effective_options(options: cfg.ConfigOpts, extra: OptionGroups) -> list[Effe
 
     All values must be valid. `extra` are options of libraries that register them at their first use.
     """
-    effective = []
+    listed_options = []
     for group, group_options in all_options(extra):
         values = options if group is None else options[group]
         # Libraries list options that they register only at their first use.
-        registered = [option for option in group_options if option.dest in values]
-        effective += [
-            _effective(options, group, option, values[option.dest]) for option in registered
+        registered_options = [option for option in group_options if option.dest in values]
+        listed_options += [
+            _effective(options, group, option, values[option.dest])
+            for option in registered_options
         ]
-    return sorted(effective, key=lambda option: option.name)
+    return sorted(listed_options, key=lambda option: option.name)
 
 
 def all_options(extra: OptionGroups) -> OptionGroups:
@@ -97,8 +98,8 @@ def _effective(
 ) -> EffectiveOption:
     location = options.get_location(option.dest, group)
     name = f"[{group or 'DEFAULT'}]/{option.dest}"
-    shown = _shown(group, option, value)
+    shown_value = _shown(group, option, value)
     if location is None or not location.location.is_user_controlled:
-        return EffectiveOption(name, shown, "default", is_default=True)
+        return EffectiveOption(name, shown_value, "default", is_default=True)
     source = location.detail or location.location.name
-    return EffectiveOption(name, shown, source, is_default=False)
+    return EffectiveOption(name, shown_value, source, is_default=False)

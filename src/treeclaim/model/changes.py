@@ -62,8 +62,8 @@ def read_cursor(text: str) -> Cursor:
     numbers = [number for (number,) in _NUMBER.iter_unpack(content[1:])]
     if max(numbers, default=0) >> 63:
         raise UnreadableCursorError
-    half = len(numbers) // 2
-    return Cursor(tuple(numbers[:half]), tuple(numbers[half:]))
+    middle = len(numbers) // 2
+    return Cursor(tuple(numbers[:middle]), tuple(numbers[middle:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,12 @@ class UsageChange:
 
     def plus(self, other: "UsageChange") -> "UsageChange":
         """Return the sum of two changes of one provider, in either order."""
-        used = Counter(self.used)
-        used.update(other.used)
-        last = max(self, other, key=lambda change: change.generation)
-        return UsageChange(used, self.steps + other.steps, last.generation, last.modified_at)
+        used_units = Counter(self.used)
+        used_units.update(other.used)
+        last_change = max(self, other, key=lambda change: change.generation)
+        return UsageChange(
+            used_units, self.steps + other.steps, last_change.generation, last_change.modified_at
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +120,16 @@ class Catalogue:
         cls, traits: Iterable[CatalogueEntry], resource_classes: Iterable[CatalogueEntry]
     ) -> "Catalogue":
         """Build a catalogue from entries in any order."""
-        ordered = sorted(
+        ordered_traits = sorted(
             traits, key=lambda entry: (entry.name.startswith(CUSTOM_PREFIX), entry.id)
         )
         classes = sorted(resource_classes, key=lambda entry: entry.id)
         return cls(
-            traits={entry.name: entry for entry in ordered},
+            traits={entry.name: entry for entry in ordered_traits},
             resource_classes={entry.name: entry for entry in classes},
-            trait_by_id={entry.id: entry for entry in ordered},
+            trait_by_id={entry.id: entry for entry in ordered_traits},
             class_by_id={entry.id: entry for entry in classes},
-            trait_rank={entry.id: rank for rank, entry in enumerate(ordered)},
+            trait_rank={entry.id: rank for rank, entry in enumerate(ordered_traits)},
         )
 
 
@@ -185,10 +187,13 @@ class ProviderChange:
     trees: AbstractSet[str]
     root: str | None
 
-    def after(self, earlier: "ProviderChange") -> "ProviderChange":
+    def after(self, earlier_change: "ProviderChange") -> "ProviderChange":
         """Combine this change with an earlier one of the same provider."""
         return ProviderChange(
-            self.generation, self.parts | earlier.parts, self.trees | earlier.trees, self.root
+            self.generation,
+            self.parts | earlier_change.parts,
+            self.trees | earlier_change.trees,
+            self.root,
         )
 
     @property
@@ -218,12 +223,14 @@ class News:
     @classmethod
     def merge(cls, sequence: Sequence["News"]) -> "News":
         """Combine successive news, at least one."""
-        merged = dict(sequence[0].changes)
+        merged_changes = dict(sequence[0].changes)
         for news in sequence[1:]:
             for uuid, change in news.changes.items():
-                earlier = merged.get(uuid)
-                merged[uuid] = change if earlier is None else change.after(earlier)
-        return cls(sequence[-1].cursor, merged, any(news.catalogue for news in sequence))
+                earlier_change = merged_changes.get(uuid)
+                merged_changes[uuid] = (
+                    change if earlier_change is None else change.after(earlier_change)
+                )
+        return cls(sequence[-1].cursor, merged_changes, any(news.catalogue for news in sequence))
 
     def within(self, roots: Mapping[str, str | None]) -> "News":
         """Return the changes in the trees of these providers.
@@ -232,15 +239,19 @@ class News:
         have no changes of their own; `treeclaim.store.feed.news` adds them.
         """
         tree_uuids = set(roots).union(root for root in roots.values() if root is not None)
-        for named in roots.keys() & self.changes.keys():
-            tree_uuids |= self.changes[named].trees
-        kept = {
+        for provider_uuid in roots.keys() & self.changes.keys():
+            tree_uuids |= self.changes[provider_uuid].trees
+        kept_changes = {
             uuid: change
             for uuid, change in self.changes.items()
             if uuid in tree_uuids or not tree_uuids.isdisjoint(change.trees)
         }
         # The identity shows callers that nothing was dropped.
-        return self if len(kept) == len(self.changes) else News(self.cursor, kept, self.catalogue)
+        return (
+            self
+            if len(kept_changes) == len(self.changes)
+            else News(self.cursor, kept_changes, self.catalogue)
+        )
 
     def with_members(self, members: Mapping[str, ProviderChange]) -> "News":
         """Return these news with providers that moved with an ancestor."""

@@ -102,17 +102,19 @@ def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known_words: Iterable[str]) -> str:
     """Return a suffix such as "; did you mean 'x'?" for the nearest known word; empty if none is near."""
-    near = difflib.get_close_matches(word, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    matches = difflib.get_close_matches(word, list(known_words), 1)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-def unknown_word(word: str, known: Iterable[str], *, resembling: str = "") -> str:
+def unknown_word(word: str, known_words: Iterable[str], *, resembling_part: str = "") -> str:
     """Return a message that names an unknown word, the nearest known word, and all known words.
 
-    A part `resembling` of the word, if any, is compared before the word itself.
+    A part `resembling_part` of the word, if any, is compared before the word itself.
     """
-    known = list(dict.fromkeys(known))
-    near = (resembling and did_you_mean(resembling, known)) or did_you_mean(word, known)
-    return f"unknown {word!r}{f'{near} Known' if near else '; known'} are {', '.join(known)}"
+    known_words = list(dict.fromkeys(known_words))
+    suggestion = (resembling_part and did_you_mean(resembling_part, known_words)) or did_you_mean(
+        word, known_words
+    )
+    return f"unknown {word!r}{f'{suggestion} Known' if suggestion else '; known'} are {', '.join(known_words)}"

@@ -105,11 +105,13 @@ def _refuse_misspelt(name: str) -> None:
         raise FlavorError(f"extra spec {name!r}: a flavor has {kind}{suffix}:{_FORM[kind]}")
     if name in TRANSLATED or word in BY_NAME or (colon and split_name(begin)[0] in _FORM):
         return
-    near = _find_nearest(name, TRANSLATED)
+    nearest_name = _find_nearest(name, TRANSLATED)
     for part in _beginnings(begin):
-        near = near or _find_nearest(part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS)
-    if near is not None and near not in _beginnings(begin):
-        raise FlavorError(f"unknown extra spec {name!r}; did you mean {near!r}?")
+        nearest_name = nearest_name or _find_nearest(
+            part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS
+        )
+    if nearest_name is not None and nearest_name not in _beginnings(begin):
+        raise FlavorError(f"unknown extra spec {name!r}; did you mean {nearest_name!r}?")
 
 
 def _beginnings(name: str) -> Iterator[str]:
@@ -120,22 +122,25 @@ def _beginnings(name: str) -> Iterator[str]:
 
 def _translate(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
     """Return Placement's equivalents of some extra specs of Nova."""
-    translated: dict[str, str] = {}
+    translated_specs: dict[str, str] = {}
     emulator = _read_choice(specs, _EMULATOR_THREADS, _EMULATOR_POLICIES)
-    dedicated = _count_dedicated(vcpus, specs)
-    if dedicated:
-        shared = vcpus - dedicated
-        isolated = int(emulator == "isolate")
-        translated = {"resources:VCPU": str(shared), "resources:PCPU": str(dedicated + isolated)}
+    dedicated_cpus = _count_dedicated(vcpus, specs)
+    if dedicated_cpus:
+        shared_cpus = vcpus - dedicated_cpus
+        isolated_cpus = int(emulator == "isolate")
+        translated_specs = {
+            "resources:VCPU": str(shared_cpus),
+            "resources:PCPU": str(dedicated_cpus + isolated_cpus),
+        }
     threads = _THREADS.get(_read_choice(specs, _THREAD_POLICY, _THREADS))
     if threads is not None:
-        translated["trait:HW_CPU_HYPERTHREADING"] = threads
+        translated_specs["trait:HW_CPU_HYPERTHREADING"] = threads
     if specs.get(_MEMORY_ENCRYPTION, "").lower() in {"1", "true", "yes", "on"}:
-        translated["resources:MEM_ENCRYPTION_CONTEXT"] = "1"
+        translated_specs["resources:MEM_ENCRYPTION_CONTEXT"] = "1"
     version = specs.get(_TPM_VERSION)
     if version:
-        translated[f"trait:COMPUTE_SECURITY_TPM_{version.replace('.', '_')}"] = "required"
-    return translated
+        translated_specs[f"trait:COMPUTE_SECURITY_TPM_{version.replace('.', '_')}"] = "required"
+    return translated_specs
 
 
 def _read_choice(specs: Mapping[str, str], name: str, choices: Iterable[str]) -> str:
@@ -157,24 +162,24 @@ def _count_dedicated(vcpus: int, specs: Mapping[str, str]) -> int:
 def _parse_mask(mask: str, vcpus: int) -> set[int]:
     """Return the processors of a mask such as `0-3,^2`; a mask of exclusions alone selects all others."""
     parts = [part.strip() for part in mask.split(",") if part.strip()]
-    excluded = {
+    excluded_cpus = {
         cpu for part in parts if part.startswith("^") for cpu in _parse_range(part[1:], vcpus)
     }
-    included = [part for part in parts if not part.startswith("^")]
-    cpus = {cpu for part in included for cpu in _parse_range(part, vcpus)}
-    return (cpus if included else set(range(vcpus))) - excluded
+    included_parts = [part for part in parts if not part.startswith("^")]
+    cpus = {cpu for part in included_parts for cpu in _parse_range(part, vcpus)}
+    return (cpus if included_parts else set(range(vcpus))) - excluded_cpus
 
 
 def _parse_range(text: str, vcpus: int) -> range:
     match = re.fullmatch("([0-9]{1,6})(?:-([0-9]{1,6}))?", text)
     if match is None:
         raise FlavorError(f"{_DEDICATED_MASK}: {text[:40]!r} is not a processor")
-    last = int(match[2] or match[1])
-    if last >= vcpus:
-        raise FlavorError(f"{_DEDICATED_MASK}: there is not a processor {last}")
-    return range(int(match[1]), last + 1)
+    last_cpu = int(match[2] or match[1])
+    if last_cpu >= vcpus:
+        raise FlavorError(f"{_DEDICATED_MASK}: there is not a processor {last_cpu}")
+    return range(int(match[1]), last_cpu + 1)
 
 
 def _find_nearest(word: str, known_words: Iterable[str]) -> str | None:
-    near = get_close_matches(word.lower()[:_LONGEST], tuple(known_words), 1, _LIKENESS)
-    return near[0] if near else None
+    matches = get_close_matches(word.lower()[:_LONGEST], tuple(known_words), 1, _LIKENESS)
+    return matches[0] if matches else None

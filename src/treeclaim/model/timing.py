@@ -79,10 +79,10 @@ class Stages:
     def enter(self, stage: str) -> str:
         """Enter a stage; return the previous one."""
         now = perf_counter()
-        former = self.stage
-        self.seconds[former] = self.seconds.get(former, 0.0) + now - self.since
+        former_stage = self.stage
+        self.seconds[former_stage] = self.seconds.get(former_stage, 0.0) + now - self.since
         self.stage, self.since = stage, now
-        return former
+        return former_stage
 
     def stop(self) -> None:
         """Record the time of the current stage until now."""
@@ -91,13 +91,13 @@ class Stages:
     def timed(self, stage: str, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the items, and record the time of the iterator as a stage."""
         while True:
-            former = self.enter(stage)
+            former_stage = self.enter(stage)
             try:
                 item = next(items)
             except StopIteration:
                 return
             finally:
-                self.enter(former)
+                self.enter(former_stage)
             yield item
 
     def copy_transaction(self, leader: "Stages", *, is_reported: bool) -> None:
@@ -106,9 +106,13 @@ class Stages:
         The current stage of this member began before the transaction, and gets the time until then. If the leader
         reports the times of the transaction, this member does not.
         """
-        shared = {stage: took for stage, took in leader.seconds.items() if stage in TRANSACTION}
-        passed = leader.since - self.since - sum(shared.values())
-        self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + passed
-        self.seconds |= shared
+        shared_seconds = {
+            stage: stage_seconds
+            for stage, stage_seconds in leader.seconds.items()
+            if stage in TRANSACTION
+        }
+        own_seconds = leader.since - self.since - sum(shared_seconds.values())
+        self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + own_seconds
+        self.seconds |= shared_seconds
         self.reported_elsewhere = TRANSACTION if is_reported else ()
         self.stage, self.since = leader.stage, leader.since

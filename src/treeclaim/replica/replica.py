@@ -81,7 +81,7 @@ class Replica:
     def _keep_up_once(self) -> float:
         """Do a step of compaction, or else read the feed; return the seconds until the next step."""
         # A later step retries.
-        with suppress(OverloadedError, StoreUnavailableError), self.turn.held(LONGEST_WAIT):
+        with suppress(OverloadedError, StoreUnavailableError), self.turn.occupy(LONGEST_WAIT):
             if self.follower.forest.is_compacting:
                 self.follower.tidy()
                 return _COMPACTION_PAUSE
@@ -97,7 +97,7 @@ class Replica:
             OverloadedError: if waiting for the turn timed out.
         """
         began = monotonic()
-        with self.turn.held(LONGEST_WAIT, resource=_INVENTORY):
+        with self.turn.occupy(LONGEST_WAIT, resource=_INVENTORY):
             self.follower.catch_up(began)
             yield self.follower.forest
 
@@ -121,7 +121,7 @@ class Replica:
         is_first = True
 
         def acquire_turn() -> None:
-            turn.enter_context(self.turn.held(LONGEST_WAIT, resource=_INVENTORY))
+            turn.enter_context(self.turn.occupy(LONGEST_WAIT, resource=_INVENTORY))
 
         def read(transaction: ReadTransaction) -> Result:
             nonlocal is_first

@@ -42,7 +42,7 @@ def make_attempt_check(turn: Gate, arrival: Arrival) -> Callable[[], None]:
         if has_passed(arrival.end):
             raise arrival.timeout_error()
         spent = time.thread_time() - begin
-        if spent >= PATIENCE and (turn.waiting or spent > ALONE_PATIENCE):
+        if spent >= PATIENCE and (turn.waiting_count or spent > ALONE_PATIENCE):
             raise OutOfPatienceError("takes longer than a turn")
 
     return check

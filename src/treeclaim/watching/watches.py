@@ -202,7 +202,7 @@ class Hub:
             StoreUnavailableError: if the database does not respond.
             OverloadedError: if the running poll did not end in time.
         """
-        with self._feed.held(_LONGEST_WAIT, resource="change feed"):
+        with self._feed.occupy(_LONGEST_WAIT, resource="change feed"):
             if self._cursor is None:
                 self._cursor = self._store.load_cursor()
                 self.log = self.log.with_cursor(write_cursor(self._cursor))
@@ -221,7 +221,7 @@ class Hub:
         # The store logs outages; a later poll reads the missed changes.
         with (
             suppress(StoreUnavailableError, OverloadedError),
-            self._feed.held(_LONGEST_WAIT, resource="change feed"),
+            self._feed.occupy(_LONGEST_WAIT, resource="change feed"),
         ):
             if self._watches:
                 self._poll()

@@ -46,7 +46,7 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
             # Committed after this load, and before the other reader arrives.
             change(store, provider)
             late_thread.start()
-            eventually(lambda: replica.turn.waiting == 1)
+            eventually(lambda: replica.turn.waiting_count == 1)
         return result
 
     monkeypatch.setattr(store, "load_changes", slow_load)

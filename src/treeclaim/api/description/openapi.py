@@ -77,9 +77,9 @@ class SchemaNames:
 
         `name` applies to a body that is no known object.
         """
-        named = transform(schema, self._name_part)
-        is_named = named.keys() == {"$ref"} or named.get("type") != "object"
-        return named if is_named else self._make_reference(name, named)
+        named_schema = transform(schema, self._name_part)
+        is_named = named_schema.keys() == {"$ref"} or named_schema.get("type") != "object"
+        return named_schema if is_named else self._make_reference(name, named_schema)
 
     def _name_part(self, node: Schema) -> Schema:
         is_object = node.get("type") == "object" and isinstance(node.get("properties"), dict)
@@ -130,14 +130,16 @@ def build_description(operations: Iterable[Operation]) -> dict[str, Any]:
 def _name_schemas(paths: dict[str, dict[str, Any]]) -> SchemaNames:
     """Replace the schemas of bodies by references, and return the named schemas; responses are named first."""
     names = SchemaNames(Error=ERROR, KeystoneError=KEYSTONE_ERROR)
-    described = [operation for methods in paths.values() for operation in methods.values()]
-    for operation in described:
+    described_operations = [
+        operation for methods in paths.values() for operation in methods.values()
+    ]
+    for operation in described_operations:
         for status, response in operation["responses"].items():
             if status.startswith("2") and JSON in response.get("content", {}):
                 content = response["content"][JSON]
                 name = f"{_capitalize(operation['operationId'])}Response"
                 content["schema"] = names.name_body(content["schema"], name)
-    for operation in described:
+    for operation in described_operations:
         if "requestBody" in operation:
             content = operation["requestBody"]["content"][JSON]
             name = f"{_capitalize(operation['operationId'])}Body"
@@ -150,7 +152,7 @@ def _capitalize(name: str) -> str:
 
 
 def _describe_operation(operation: Operation) -> dict[str, Any]:
-    described: dict[str, Any] = {
+    description: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "x-since": _find_first_version(operation),
@@ -162,17 +164,17 @@ def _describe_operation(operation: Operation) -> dict[str, Any]:
         "responses": describe_responses(operation),
     }
     if operation.policy is not None:
-        described["security"] = [{"token": []}]
-        described["x-policy"] = operation.policy
+        description["security"] = [{"token": []}]
+        description["x-policy"] = operation.policy
     if operation.body is not None and operation.reads_body(MAXIMUM):
         schema = describe_body(
             operation, operation.body.at(_find_described_version(operation)).schema
         )
-        described["requestBody"] = {
+        description["requestBody"] = {
             "required": True,
             "content": {JSON: {"schema": schema}},
         }
-    return described
+    return description
 
 
 def _find_first_version(operation: Operation) -> str:
@@ -187,8 +189,12 @@ def _find_described_version(operation: Operation) -> Version:
 
 def _is_extended(operation: Operation) -> bool:
     """Return whether the extension adds parameters or members to an operation of Placement."""
-    checked = [schemas for schemas in (operation.body, operation.query) if schemas is not None]
-    return any(schemas.at(NEWEST).schema != schemas.at(MAXIMUM).schema for schemas in checked)
+    versioned_schemas = [
+        schemas for schemas in (operation.body, operation.query) if schemas is not None
+    ]
+    return any(
+        schemas.at(NEWEST).schema != schemas.at(MAXIMUM).schema for schemas in versioned_schemas
+    )
 
 
 def _describe_version_header(operation: Operation) -> Schema:
@@ -223,15 +229,15 @@ def _describe_query_parameters(operation: Operation) -> list[Schema]:
     if operation.query is None:
         return []
     schema = operation.query.at(_find_described_version(operation)).schema
-    suffixed = find_suffixed_parameters(schema)
-    required = schema.get("required", [])
-    described: list[Schema] = []
-    for name, validating_schema in (schema.get("properties", {}) | suffixed).items():
-        parameter: Schema = {"name": name, "in": "query", "required": name in required}
-        help_text = make_help_text(operation, name, is_suffixed=name in suffixed)
+    suffixed_parameters = find_suffixed_parameters(schema)
+    required_names = schema.get("required", [])
+    parameters: list[Schema] = []
+    for name, validating_schema in (schema.get("properties", {}) | suffixed_parameters).items():
+        parameter: Schema = {"name": name, "in": "query", "required": name in required_names}
+        help_text = make_help_text(operation, name, is_suffixed=name in suffixed_parameters)
         if help_text:
             parameter["description"] = help_text
-        described.append(
+        parameters.append(
             parameter | {"schema": describe_query_value(operation, name, validating_schema)}
         )
-    return described
+    return parameters

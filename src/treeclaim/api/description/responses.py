@@ -98,14 +98,14 @@ _POSITIVE_INTEGER = "^[1-9][0-9]*$"
 
 def describe_responses(operation: Operation) -> dict[str, Any]:
     """Describe all responses of an operation, by status."""
-    described = {
+    response_by_status = {
         str(int(response.status)): _describe_success(operation, response)
         for response in operation.responses
     }
-    described |= {
+    response_by_status |= {
         str(int(status)): _describe_error(status) for status in _list_error_statuses(operation)
     }
-    return dict(sorted(described.items()))
+    return dict(sorted(response_by_status.items()))
 
 
 def _describe_success(operation: Operation, response: DescribedResponse) -> dict[str, Any]:
@@ -117,14 +117,14 @@ def _describe_success(operation: Operation, response: DescribedResponse) -> dict
     if response.has_cache_headers:
         headers["Last-Modified"] = _describe_header({"type": "string", "pattern": " GMT$"})
         headers["Cache-Control"] = _describe_header({"const": "no-cache"})
-    described: dict[str, Any] = {"description": response.status.phrase, "headers": headers}
+    description: dict[str, Any] = {"description": response.status.phrase, "headers": headers}
     if response.shows is not None:
         schema = transform(to_schema(response.shows), _without_pattern_properties)
-        described["content"] = {JSON: {"schema": schema}}
+        description["content"] = {JSON: {"schema": schema}}
         if EVENT_STREAM in operation.offers:
-            described["content"][EVENT_STREAM] = {"schema": STRING}
-            described["description"] += _EVENT_STREAM_HELP
-    return described
+            description["content"][EVENT_STREAM] = {"schema": STRING}
+            description["description"] += _EVENT_STREAM_HELP
+    return description
 
 
 def _describe_header(schema: Schema) -> dict[str, Any]:
@@ -203,8 +203,8 @@ def make_help_text(operation: Operation, name: str, *, is_suffixed: bool) -> str
 def describe_body(operation: Operation, validating_schema: Schema) -> Schema:
     """Return the described schema of an operation's body."""
     form: Schema = transform(validating_schema, _with_lenient_format)
-    described = form if operation.forms.body is None else operation.forms.body(form)
-    return transform(described, _without_pattern_properties)  # type: ignore[no-any-return]
+    described_schema = form if operation.forms.body is None else operation.forms.body(form)
+    return transform(described_schema, _without_pattern_properties)  # type: ignore[no-any-return]
 
 
 def _with_lenient_format(node: Schema) -> Schema:

@@ -199,7 +199,9 @@ class KeystoneAuthentication:
         from treeclaim.api.middleware.tokens import TokenGuard  # noqa: PLC0415
 
         self._application = application
-        self._guarded = TokenGuard(_RequireUser(application), configuration.options, admission)
+        self._guarded_application = TokenGuard(
+            _RequireUser(application), configuration.options, admission
+        )
 
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
@@ -208,7 +210,7 @@ class KeystoneAuthentication:
         if _is_open(environment, includes_empty=True):
             return self._application(environment, start_response)
         try:
-            response: Iterable[bytes] = self._guarded(environment, start_response)
+            response: Iterable[bytes] = self._guarded_application(environment, start_response)
         except OverloadedError as error:
             return _refuse(to_api_error(error), environment, start_response)
         return response

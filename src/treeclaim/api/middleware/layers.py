@@ -81,8 +81,8 @@ class RequestLayer:
             seconds = perf_counter() - begin
             # A failure of metrics or logs must not fail the request.
             run_guarded("request log", lambda: _record(environment, code, headers, seconds))
-            common = (_NO_SNIFFING, (REQUEST_ID_HEADER, request_id))
-            return start_response(status, [*headers, *common], exc_info)
+            common_headers = (_NO_SNIFFING, (REQUEST_ID_HEADER, request_id))
+            return start_response(status, [*headers, *common_headers], exc_info)
 
         return self._application(environment, start)
 

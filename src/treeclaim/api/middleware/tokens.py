@@ -210,6 +210,6 @@ def find_server_faults(configuration: cfg.ConfigOpts) -> Iterator[str]:
 
 def _make_cache(configuration: cfg.ConfigOpts, **settings: str) -> Any:
     options = {"oslo_config_config": configuration, **settings}
-    guarded = auth_token.AuthProtocol(None, options)  # type: ignore[no-untyped-call]
+    guarded_application = auth_token.AuthProtocol(None, options)  # type: ignore[no-untyped-call]
     # The library has no public function that creates the cache.
-    return guarded._token_cache  # noqa: SLF001
+    return guarded_application._token_cache  # noqa: SLF001

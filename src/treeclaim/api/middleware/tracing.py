@@ -59,8 +59,8 @@ class Tracing:
 
             return self._application(environment, start)
 
-    def _note_phase(self, name: str, seconds: float, passed: float) -> None:
-        end = time.time_ns() - int(passed * _NANOSECONDS)
+    def _note_phase(self, name: str, seconds: float, seconds_ago: float) -> None:
+        end = time.time_ns() - int(seconds_ago * _NANOSECONDS)
         span = self._tracer.start_span(name, start_time=end - int(seconds * _NANOSECONDS))
         span.end(end)
 

@@ -23,12 +23,12 @@ def select_media_type(accept: str | None, offers: Sequence[str]) -> str | None:
     """
     if not accept or len(accept) > _LONGEST or accept.strip() in ("", "*/*"):
         accept = JSON
-    best, quality = None, 0.0
+    best_offer, best_quality = None, 0.0
     for offer in offers:
         try:
-            worth = mediatypes.quality(offer, accept)
+            offer_quality = mediatypes.quality(offer, accept)
         except (ValueError, InvalidMediaRange, InvalidMediaType):
             return JSON if JSON in offers else None
-        if worth > quality:
-            best, quality = offer, worth
-    return best
+        if offer_quality > best_quality:
+            best_offer, best_quality = offer, offer_quality
+    return best_offer

@@ -59,13 +59,13 @@ class Policy:
         return self._decider.contents()(rule, identity.values, tuple(sorted(target.items())))
 
     def _load(self) -> _Decider:
-        enforcer, doubts, unknown = load_rules(self._configuration, self._defaults)
+        enforcer, doubts, unknown_names = load_rules(self._configuration, self._defaults)
         if self._has_loaded and doubts:
             raise PolicyFileError("; ".join(doubts))
         self._has_loaded = True
         for doubt in doubts:
             _LOG.warning("In the policy files: %s", doubt)
-        for name in unknown:
+        for name in unknown_names:
             _LOG.warning("No operation uses the rule %s of the policy files", name)
         return _make_decider(enforcer)
 
@@ -155,21 +155,21 @@ def _require_rules(path: Path) -> None:
 
 
 def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> tuple[list[str], list[str]]:
-    doubtful: dict[str, str] = {}
+    doubt_by_name: dict[str, str] = {}
     references = {default_rule}
     for name, rule in enforcer.file_rules.items():
         check = str(rule.check)
         if len(_NEVER.findall(check)) > len(_NEVER.findall(str(rule.check_str))):
-            doubtful[name] = f"{name} is not a valid rule, and denies every request"
+            doubt_by_name[name] = f"{name} is not a valid rule, and denies every request"
         for reference in _REFERENCE.findall(check):
             references.add(reference)
             # A defined default rule replaces every undefined rule.
             if not {reference, default_rule} & enforcer.rules.keys():
-                doubtful[name] = (
+                doubt_by_name[name] = (
                     f"{name} refers to rule:{reference}, which is undefined and evaluates to false"
                 )
-    unknown = enforcer.file_rules.keys() - enforcer.registered_rules.keys() - references
-    return list(doubtful.values()), sorted(unknown)
+    unknown_names = enforcer.file_rules.keys() - enforcer.registered_rules.keys() - references
+    return list(doubt_by_name.values()), sorted(unknown_names)
 
 
 @contextmanager

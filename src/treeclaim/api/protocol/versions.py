@@ -33,12 +33,12 @@ def negotiate_version(header: str | None) -> Version:
     extension = _find_last_version(header or "", EXTENSION)
     if extension is None:
         return version
-    served = (EXTENSION_VERSION, EXTENSION_VERSION)
+    served_range = (EXTENSION_VERSION, EXTENSION_VERSION)
     if extension not in _EXTENSION_VERSIONS:
-        raise _make_unacceptable_error(f"{EXTENSION} {extension}", served)
+        raise _make_unacceptable_error(f"{EXTENSION} {extension}", served_range)
     if version != MAXIMUM:
         combination = f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
-        raise _make_unacceptable_error(combination, served)
+        raise _make_unacceptable_error(combination, served_range)
     return replace(version, is_extended=True)
 
 
@@ -58,12 +58,12 @@ def _parse_placement_version(version_text: str | None) -> Version:
     return version
 
 
-def _make_unacceptable_error(text: str, served: tuple[str, str]) -> ApiError:
-    least, most = served
+def _make_unacceptable_error(text: str, served_range: tuple[str, str]) -> ApiError:
+    lowest_version, highest_version = served_range
     return ApiError(
         HTTPStatus.NOT_ACCEPTABLE,
         f"Unacceptable version header: {quote_value(text)}",
-        members={"max_version": most, "min_version": least},
+        members={"max_version": highest_version, "min_version": lowest_version},
     )
 
 

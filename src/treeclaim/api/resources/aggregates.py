@@ -82,7 +82,7 @@ def replace_aggregates(call: Call) -> Answer:
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
     expected_generation = int(body["resource_provider_generation"]) if has_generation else None
-    written = call.services.store.write(
+    written_provider = call.services.store.write(
         write_part,
         call.arguments["uuid"],
         parts.AGGREGATES,
@@ -90,7 +90,7 @@ def replace_aggregates(call: Call) -> Answer:
         expected_generation,
         rules=WriteRules(GenerationRule.ALWAYS if has_generation else GenerationRule.NEVER),
     )
-    return _make_document(call, aggregates, written.generation)
+    return _make_document(call, aggregates, written_provider.generation)
 
 
 def _make_document(call: Call, aggregates: Sequence[str], generation: int) -> Answer:
@@ -107,16 +107,16 @@ def _make_document(call: Call, aggregates: Sequence[str], generation: int) -> An
 )
 def list_aggregate_names(call: Call, query: NamesQuery) -> Answer:
     """List names of aggregates."""
-    after, limit = query.read_marker(_KIND), query.limit
-    if after and normalised_uuid(after) != after:
+    marker, limit = query.read_marker(_KIND), query.limit
+    if marker and normalised_uuid(marker) != marker:
         raise query.make_marker_error()
     if query.uuid:
         named_uuids = [uuid.lower() for uuid in query.uuid]
         name_by_uuid = call.services.store.read(
-            aggregate_names.load_aggregate_names, [uuid for uuid in named_uuids if uuid > after]
+            aggregate_names.load_aggregate_names, [uuid for uuid in named_uuids if uuid > marker]
         )
     else:
-        name_by_uuid = call.services.store.read(aggregate_names.load_page, after, limit + 1)
+        name_by_uuid = call.services.store.read(aggregate_names.load_page, marker, limit + 1)
     names = dict(list(name_by_uuid.items())[:limit])
     next_after = list(names)[-1] if len(name_by_uuid) > limit else None
     return {"names": names, "links": lists.make_links(call, _KIND, next_after)}

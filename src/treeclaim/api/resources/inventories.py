@@ -65,10 +65,10 @@ class ConsumesBody(Body):
     amount: Annotated[int, Field(ge=1, le=MOST_CONSUMED_UNITS)]
 
 
-def _check_consumes(consumes: tuple[ConsumesBody, ...]) -> tuple[ConsumesBody, ...]:
-    if len({(entry.provider, entry.resource_class) for entry in consumes}) < len(consumes):
+def _check_consumes(entries: tuple[ConsumesBody, ...]) -> tuple[ConsumesBody, ...]:
+    if len({(entry.provider, entry.resource_class) for entry in entries}) < len(entries):
         raise ValueError("an inventory is named twice")
-    return consumes
+    return entries
 
 
 class InventoryBody(Body):
@@ -94,10 +94,10 @@ class InventoryBody(Body):
 
     def read(self) -> Inventory:
         """Return the inventory, with sorted consumption."""
-        consumes = None
+        consumption = None
         if self.consumes is not None:
             entries = [(body.provider, body.resource_class, body.amount) for body in self.consumes]
-            consumes = tuple(Consumption(*entry) for entry in sorted(entries))
+            consumption = tuple(Consumption(*entry) for entry in sorted(entries))
         return Inventory(
             self.total,
             self.reserved,
@@ -105,7 +105,7 @@ class InventoryBody(Body):
             self.max_unit,
             self.step_size,
             self.allocation_ratio,
-            consumes,
+            consumption,
         )
 
 
@@ -140,8 +140,8 @@ def _make_optional_members(version: Version) -> dict[str, Schema]:
 
 
 def _make_new_inventory_schema(version: Version) -> Schema:
-    named: dict[str, Schema] = {"resource_class": {"type": "string", "pattern": CLASS_NAME}}
-    return record(named | _TOTAL, _make_optional_members(version) | GENERATION)
+    class_member: dict[str, Schema] = {"resource_class": {"type": "string", "pattern": CLASS_NAME}}
+    return record(class_member | _TOTAL, _make_optional_members(version) | GENERATION)
 
 
 def _make_changed_inventory_schema(version: Version) -> Schema:
@@ -184,26 +184,30 @@ _CAPACITY_REFUSED = Refusal(
 
 
 def _make_document(
-    call: Call, inventory: Inventory, consumes: Sequence[Consumption]
+    call: Call, inventory: Inventory, consumption: Sequence[Consumption]
 ) -> dict[str, Any]:
     if not call.version.is_extended:
         return inventory.amounts
-    return inventory.amounts | {"consumes": [entry.document for entry in consumes]}
+    return inventory.amounts | {"consumes": [entry.document for entry in consumption]}
 
 
 def _make_written_documents(
     call: Call, inventories: Mapping[str, Inventory]
 ) -> dict[str, dict[str, Any]]:
     """Return written inventories by class; a write without `consumes` keeps the stored consumption."""
-    stored: Mapping[str, Sequence[Consumption]] = {}
+    stored_consumption: Mapping[str, Sequence[Consumption]] = {}
     if call.version.is_extended and any(
         inventory.consumes is None for inventory in inventories.values()
     ):
-        stored = call.services.store.read(load_consumed_inventories, call.arguments["uuid"])
+        stored_consumption = call.services.store.read(
+            load_consumed_inventories, call.arguments["uuid"]
+        )
     documents = {}
     for name, inventory in inventories.items():
-        consumes = stored.get(name, ()) if inventory.consumes is None else inventory.consumes
-        documents[name] = _make_document(call, inventory, consumes)
+        consumption = (
+            stored_consumption.get(name, ()) if inventory.consumes is None else inventory.consumes
+        )
+        documents[name] = _make_document(call, inventory, consumption)
     return documents
 
 
@@ -370,7 +374,7 @@ def _write(
     """Write the inventories of a provider, or delete those that are None; return the provider's generation."""
     least_capacity = 0 if call.has(Feature.ZERO_CAPACITY) else 1
     rules = WriteRules(GenerationRule.ALWAYS, least_capacity, scope, rewrites_equal=True)
-    written = call.services.store.write(
+    written_provider = call.services.store.write(
         write_part, call.arguments["uuid"], INVENTORIES, inventories, generation, rules=rules
     )
-    return written.generation
+    return written_provider.generation

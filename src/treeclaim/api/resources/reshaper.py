@@ -69,7 +69,7 @@ def _describe_body(schema: Schema) -> Schema:
 def reshape(call: Call) -> None:
     """Replace inventories and claims in one step."""
     body = call.read_body()
-    reshaped = [
+    reshaped_inventories = [
         ReshapedInventory(
             provider_uuid=uuid,
             generation=int(document["resource_provider_generation"]),
@@ -82,4 +82,4 @@ def reshape(call: Call) -> None:
     ]
     claims = read_claims(call, body["allocations"])
     require_valid_claims(call, claims)
-    call.services.store.write(store.reshape, reshaped, claims)
+    call.services.store.write(store.reshape, reshaped_inventories, claims)

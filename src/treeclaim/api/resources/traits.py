@@ -62,8 +62,8 @@ def list_traits(call: Call) -> Reply:
         catalogue = forest.catalogue
         names = list(catalogue.traits)
         if associated is not None:
-            used = forest.associated_traits()
-            names = [name for name in names if (name in used) is associated]
+            associated_names = forest.associated_traits()
+            names = [name for name in names if (name in associated_names) is associated]
     if operator == "in":
         named_traits = set(value.split(","))
         names = [name for name in names if name in named_traits]
@@ -175,7 +175,7 @@ def list_provider_traits(call: Call) -> Answer:
 def replace_provider_traits(call: Call) -> Answer:
     """Replace the traits of a resource provider (section 7)."""
     body = call.read_body()
-    replaced = call.services.store.write(
+    written_provider = call.services.store.write(
         write_part,
         call.arguments["uuid"],
         TRAITS,
@@ -183,7 +183,7 @@ def replace_provider_traits(call: Call) -> Answer:
         int(body["resource_provider_generation"]),
     )
     names = list(dict.fromkeys(body["traits"]))
-    return _make_reply(names, replaced.generation, replaced.modified_at)
+    return _make_reply(names, written_provider.generation, written_provider.modified_at)
 
 
 def _make_reply(names: list[str], generation: int, modified_at: float | None) -> Reply:

@@ -62,9 +62,11 @@ def list_usages(call: Call) -> Answer:
     type_filter = query.get("consumer_type")
     if type_filter == _ALL_TYPES:
         return {"usages": {_ALL_TYPES: _sum(groups.values())} if groups else {}}
-    named = {name or UNKNOWN_TYPE: group for name, group in groups.items()}
+    group_by_type = {name or UNKNOWN_TYPE: group for name, group in groups.items()}
     return {
-        "usages": {name: group for name, group in named.items() if type_filter in {None, name}}
+        "usages": {
+            name: group for name, group in group_by_type.items() if type_filter in {None, name}
+        }
     }
 
 

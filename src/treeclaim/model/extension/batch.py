@@ -122,8 +122,8 @@ class Target(Generic[Row]):
     @property
     def final_name(self) -> str | None:
         """Return the name after the batch; None if a new provider has none."""
-        former = None if self.provider is None else self.provider.name
-        return former if self.entry.name is None else self.entry.name
+        former_name = None if self.provider is None else self.provider.name
+        return former_name if self.entry.name is None else self.entry.name
 
     @property
     def row(self) -> Row:

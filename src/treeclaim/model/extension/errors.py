@@ -28,10 +28,10 @@ class ConditionedError(TreeclaimError):
 
     def __str__(self) -> str:
         """Return the message with the condition's reason, if any."""
-        because = f": {self.reason}" if self.reason else ""
+        reason_suffix = f": {self.reason}" if self.reason else ""
         return (
             f"Resource provider {self.provider_uuid} gives nothing new because of its condition "
-            f"{self.key}{because}."
+            f"{self.key}{reason_suffix}."
         )
 
 

@@ -38,12 +38,12 @@ class Hierarchy:
     def _find_cycles(self) -> set[str]:
         """Return the providers that would be their own ancestors."""
         cycle_uuids: set[str] = set()
-        visited: set[str] = set()
+        visited_uuids: set[str] = set()
         for start in self.wanted:
             path: dict[str, int] = {}
             uuid: str | None = start
-            while uuid is not None and uuid not in visited:
-                visited.add(uuid)
+            while uuid is not None and uuid not in visited_uuids:
+                visited_uuids.add(uuid)
                 path[uuid] = len(path)
                 uuid = self.parent(uuid)
             if uuid is not None and uuid in path:
@@ -51,21 +51,25 @@ class Hierarchy:
         return cycle_uuids
 
     def find_faults(
-        self, new: Collection[str], existing: Container[str], *, may_reparent: bool = True
+        self,
+        new_uuids: Collection[str],
+        existing_parents: Container[str],
+        *,
+        may_reparent: bool = True,
     ) -> dict[str, str]:
         """Return the faults of parents, by child.
 
         Args:
-            new: UUIDs of the providers that the call creates.
-            existing: UUIDs of the wanted parents that exist or that the call creates.
+            new_uuids: UUIDs of the providers that the call creates.
+            existing_parents: UUIDs of the wanted parents that exist or that the call creates.
             may_reparent: Whether the parent of a provider may be changed or removed.
         """
         fault_by_child = {
             uuid: _NO_PARENT
             for uuid, parent in self.wanted.items()
-            if parent is not None and parent not in existing
+            if parent is not None and parent not in existing_parents
         }
-        fault_by_child |= {uuid: _OWN_PARENT for uuid in new if self.wanted[uuid] == uuid}
+        fault_by_child |= {uuid: _OWN_PARENT for uuid in new_uuids if self.wanted[uuid] == uuid}
         if not may_reparent:
             fault_by_child |= {
                 uuid: _UNPARENTING if parent is None else _REPARENTING
@@ -93,11 +97,11 @@ class Hierarchy:
             top_by_uuid.update(dict.fromkeys(path, top))
         return top_by_uuid
 
-    def sort_into_waves(self, new: Collection[str]) -> list[Sequence[str]]:
+    def sort_into_waves(self, new_uuids: Collection[str]) -> list[Sequence[str]]:
         """Return new providers in waves, such that new ancestors are in earlier waves; there must be no cycles."""
         heights: dict[str, int] = {}
         waves: defaultdict[int, list[str]] = defaultdict(list)
-        for start in new:
+        for start in new_uuids:
             path: list[str] = []
             uuid: str | None = start
             while uuid is not None and uuid not in heights:
@@ -105,27 +109,27 @@ class Hierarchy:
                 uuid = self.parent(uuid)
             height = 0 if uuid is None else heights[uuid]
             for ancestor in reversed(path):
-                height += ancestor in new
+                height += ancestor in new_uuids
                 heights[ancestor] = height
             waves[heights[start]].append(start)
         return [waves[height] for height in sorted(waves)]
 
     def find_moved(self, roots: Collection[str]) -> set[str]:
         """Return the existing providers in the subtrees of moved providers, before or after the batch."""
-        moved: set[str] = set()
+        moved_uuids: set[str] = set()
         for parent_of in (self.before.get, self.parent):
             children: defaultdict[str | None, list[str]] = defaultdict(list)
             for uuid in {**self.before, **self.wanted}:
                 children[parent_of(uuid)].append(uuid)
-            pending, reached = [*roots], set[str]()
-            while pending:
-                uuid = pending.pop()
+            pending_uuids, reached_uuids = [*roots], set[str]()
+            while pending_uuids:
+                uuid = pending_uuids.pop()
                 # Old data may contain cycles.
-                if uuid not in reached:
-                    reached.add(uuid)
-                    pending += children[uuid]
-            moved |= reached & self.before.keys()
-        return moved
+                if uuid not in reached_uuids:
+                    reached_uuids.add(uuid)
+                    pending_uuids += children[uuid]
+            moved_uuids |= reached_uuids & self.before.keys()
+        return moved_uuids
 
 
 def is_at_or_above(parents: Mapping[int, int | None], ancestor: int, provider: int) -> bool:

@@ -56,11 +56,12 @@ def _split_items(values: ParameterValues, name: str) -> list[str]:
 
 def parse_root(values: ParameterValues, version: Version) -> ProviderConditions:
     """Parse the conditions on the anchor root; without the extension, only one `root_required` is allowed."""
-    required = values.get("root_required", [])
-    if len(required) > 1 and not version.is_extended:
+    required_values = values.get("root_required", [])
+    if len(required_values) > 1 and not version.is_extended:
         raise repeated_parameter("root_required")
     traits = ProviderConditions.together(
-        parse_required(value, version, any_allowed=version.is_extended) for value in required
+        parse_required(value, version, any_allowed=version.is_extended)
+        for value in required_values
     )
     conflicts = ", ".join(
         sorted(frozenset[str]().union(*filter(traits.forbidden.issuperset, traits.required)))
@@ -103,13 +104,15 @@ def parse_isolate(values: ParameterValues, suffixes: Collection[str]) -> frozens
     """Parse `isolate`: suffixes of groups that share no provider."""
     if "isolate" in values and "group_policy" in values:
         raise unusable_parameter("isolate", "it cannot be combined with group_policy.")
-    named = frozenset(_split_items(values, "isolate"))
-    _require_suffixes("isolate", sorted(named), suffixes)
-    return named
+    named_suffixes = frozenset(_split_items(values, "isolate"))
+    _require_suffixes("isolate", sorted(named_suffixes), suffixes)
+    return named_suffixes
 
 
-def _require_suffixes(parameter: str, named: Collection[str], suffixes: Collection[str]) -> None:
-    for suffix in named:
+def _require_suffixes(
+    parameter: str, named_suffixes: Collection[str], suffixes: Collection[str]
+) -> None:
+    for suffix in named_suffixes:
         if suffix not in suffixes:
             raise unusable_parameter(
                 parameter, f"no group has the suffix {quote_value(suffix)!r}."
@@ -121,26 +124,29 @@ def parse_same_subtree(values: ParameterValues, version: Version) -> tuple[Subtr
     lists = []
     for value in values.get("same_subtree", []):
         suffixes = dict.fromkeys(suffix.strip() for suffix in value.split(","))
-        marked = [suffix for suffix in suffixes if version.is_extended and suffix.startswith("!")]
-        outside = tuple(suffix[1:] for suffix in marked)
-        inside = tuple(suffix for suffix in suffixes if suffix not in marked)
-        if not all((*inside, *outside)):
+        marked_suffixes = [
+            suffix for suffix in suffixes if version.is_extended and suffix.startswith("!")
+        ]
+        outside_suffixes = tuple(suffix[1:] for suffix in marked_suffixes)
+        inside_suffixes = tuple(suffix for suffix in suffixes if suffix not in marked_suffixes)
+        if not all((*inside_suffixes, *outside_suffixes)):
             raise InvalidQueryError(
                 "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
                 "bad_value",
                 "same_subtree",
             )
-        if not inside:
+        if not inside_suffixes:
             raise unusable_parameter(
                 "same_subtree",
                 f"at least one suffix must be without '!'. Got: {quote_value(value)}",
             )
-        contrary = sorted(set(inside) & set(outside))
-        if contrary:
+        contradictory_suffixes = sorted(set(inside_suffixes) & set(outside_suffixes))
+        if contradictory_suffixes:
             raise unusable_parameter(
-                "same_subtree", f"{quote_value(contrary[0])} is named with and without '!'."
+                "same_subtree",
+                f"{quote_value(contradictory_suffixes[0])} is named with and without '!'.",
             )
-        lists.append(SubtreeList(inside, outside))
+        lists.append(SubtreeList(inside_suffixes, outside_suffixes))
     return tuple(lists)
 
 
@@ -166,13 +172,13 @@ def parse_tolerates(name: str, value: str) -> frozenset[str]:
 
 def parse_can_split(values: ParameterValues, resources: Collection[str]) -> frozenset[str]:
     """Parse `can_split`: classes of the unsuffixed group."""
-    named = _split_items(values, "can_split")
-    for name in named:
+    named_classes = _split_items(values, "can_split")
+    for name in named_classes:
         if name not in resources:
             raise unusable_parameter(
                 "can_split", f"{quote_value(name)!r} is not in the unsuffixed resources."
             )
-    return frozenset(named)
+    return frozenset(named_classes)
 
 
 def parse_from_holds(values: ParameterValues) -> tuple[str, ...]:
@@ -204,16 +210,16 @@ def parse_value_lists(values: ParameterValues, suffixes: Collection[str]) -> tup
     lists = []
     for parameter in ("match", "distinct"):
         for value in values.get(parameter, []):
-            name, *named_suffixes = value.split(":")
+            name, *suffix_items = value.split(":")
             if not is_attribute_name(name):
                 raise unusable_parameter(
                     parameter, f"{quote_value(name)!r} is not the name of an attribute."
                 )
-            _require_suffixes(parameter, named_suffixes, suffixes)
-            named = tuple(dict.fromkeys(named_suffixes))
-            if len(named) < 2:  # noqa: PLR2004 - one value has no other to compare with
+            _require_suffixes(parameter, suffix_items, suffixes)
+            named_suffixes = tuple(dict.fromkeys(suffix_items))
+            if len(named_suffixes) < 2:  # noqa: PLR2004 - one value has no other to compare with
                 raise unusable_parameter(parameter, "two or more different suffixes are needed.")
-            lists.append(ValueList(name, named, is_same=parameter == "match"))
+            lists.append(ValueList(name, named_suffixes, is_same=parameter == "match"))
     return tuple(lists)
 
 
@@ -247,7 +253,7 @@ def parse_preferences(name: str, suffix: str, value: str) -> tuple[Preference, .
 
 
 def parse_order(
-    value: str | None, groups: _Resources, preferred: Sequence[Preference], limit: int | None
+    value: str | None, groups: _Resources, preferences: Sequence[Preference], limit: int | None
 ) -> Order | None:
     """Parse `order_by`, which may be omitted; `with_mixes` adds the mixes that it names."""
     items = [] if value is None else value.split(",")
@@ -255,11 +261,11 @@ def parse_order(
         raise unusable_parameter("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
     terms = [_parse_term(item, groups) for item in items]
     has_preferred = any(term.name is TermName.PREFERRED for term in terms)
-    if has_preferred and not preferred:
+    if has_preferred and not preferences:
         raise unusable_parameter(
             "order_by", "the term 'preferred' needs the parameter of that name."
         )
-    if preferred and not has_preferred:
+    if preferences and not has_preferred:
         terms.append(Term(TermName.PREFERRED))
     if not terms:
         return None
@@ -267,7 +273,7 @@ def parse_order(
         raise unusable_parameter(
             "limit", f"an ordered search returns at most {MOST_CANDIDATES} candidates."
         )
-    return Order(tuple(terms), tuple(preferred))
+    return Order(tuple(terms), tuple(preferences))
 
 
 def _split_weight(name: str, item: str) -> tuple[str, int]:
@@ -318,9 +324,13 @@ def _parse_term(item: str, groups: _Resources) -> Term:
 
 def _find_problem(name: TermName, arguments: Sequence[str], groups: _Resources) -> str | None:
     if name in _CLASS_TERMS:
-        requested = {resource_class for group in groups.values() for resource_class in group}
-        unknown = [argument for argument in arguments if argument not in requested]
-        return f"{quote_value(unknown[0])!r} is not requested." if unknown else None
+        requested_classes = {
+            resource_class for group in groups.values() for resource_class in group
+        }
+        unknown_classes = [argument for argument in arguments if argument not in requested_classes]
+        return (
+            f"{quote_value(unknown_classes[0])!r} is not requested." if unknown_classes else None
+        )
     if name in (TermName.NEAR, TermName.FAR):
         is_single = len(set(arguments)) < 2  # noqa: PLR2004 - a distance needs two groups
         return _find_unknown_suffix(arguments, groups) or (

@@ -52,12 +52,12 @@ class _Group:
 _Groups = Mapping[str, _Group]
 
 
-def require_few_groups(names: Sequence[str], most: int) -> None:
-    """Refuse more than `most` request groups in the names of parameters."""
+def require_few_groups(names: Sequence[str], most_names: int) -> None:
+    """Refuse more than `most_names` request groups in the names of parameters."""
     count = len({split_name(name)[1] for name in names} - {None})
-    if count > most:
+    if count > most_names:
         raise invalid_query(
-            f"{count} request groups are more than {most} ([treeclaim]/max_request_groups)."
+            f"{count} request groups are more than {most_names} ([treeclaim]/max_request_groups)."
         )
 
 
@@ -98,31 +98,33 @@ def _add_extension(
     request: CandidateRequest, values: Mapping[str, list[str]], groups: _Groups
 ) -> CandidateRequest:
     resources = {suffix: group.resources for suffix, group in groups.items()}
-    preferred = [preference for group in groups.values() for preference in group.preferred]
+    preferences = [preference for group in groups.values() for preference in group.preferred]
     return replace(
         request,
         values=extension.parse_value_lists(values, resources.keys() - {NO_GROUP}),
         can_split=extension.parse_can_split(values, resources.get(NO_GROUP, ())),
         split_policy=SplitPolicy(values.get("split_policy", [SplitPolicy.PACK])[0]),
         order=parse_order(
-            next(iter(values.get("order_by", ())), None), resources, preferred, request.limit
+            next(iter(values.get("order_by", ())), None), resources, preferences, request.limit
         ),
         from_holds=extension.parse_from_holds(values),
     )
 
 
 def _isolated_groups(
-    values: Mapping[str, list[str]], suffixed: AbstractSet[str], version: Version
+    values: Mapping[str, list[str]], suffixes: AbstractSet[str], version: Version
 ) -> frozenset[str]:
     """Return the suffixes of groups that must not share a provider."""
-    if len(suffixed) > 1 and "group_policy" not in values and not version.is_extended:
+    if len(suffixes) > 1 and "group_policy" not in values and not version.is_extended:
         raise InvalidQueryError(
             'The "group_policy" parameter is required when specifying more than one '
             '"resources{N}" parameter.'
         )
-    isolated = extension.parse_isolate(values, suffixed) if version.is_extended else frozenset()
+    isolated_suffixes = (
+        extension.parse_isolate(values, suffixes) if version.is_extended else frozenset()
+    )
     is_isolating = values.get("group_policy", ["none"])[0] == "isolate"
-    return frozenset(suffixed) if is_isolating else isolated
+    return frozenset(suffixes) if is_isolating else isolated_suffixes
 
 
 def _parse_limit(digits: str) -> int:
@@ -195,20 +197,24 @@ def _check_completeness(
     if version.has(Feature.SAME_SUBTREE):
         _check_resourceless(groups, subtrees)
         return
-    bare = {suffix: group for suffix, group in groups.items() if not group.resources}
-    orphans = [f"required{suffix}" for suffix, group in bare.items() if group.conditions.required]
-    if orphans:
+    bare_groups = {suffix: group for suffix, group in groups.items() if not group.resources}
+    orphaned_keys = [
+        f"required{suffix}" for suffix, group in bare_groups.items() if group.conditions.required
+    ]
+    if orphaned_keys:
         raise InvalidQueryError(
             "All traits parameters must be associated with resources.  Found the following "
-            "orphaned traits keys: " + ", ".join(orphans)
+            "orphaned traits keys: " + ", ".join(orphaned_keys)
         )
-    orphans = [f"member_of{suffix}" for suffix, group in bare.items() if group.member_of]
-    if orphans:
+    orphaned_keys = [
+        f"member_of{suffix}" for suffix, group in bare_groups.items() if group.member_of
+    ]
+    if orphaned_keys:
         raise InvalidQueryError(
             "All member_of parameters must be associated with resources. Found the following "
-            "orphaned member_of keys: " + ", ".join(orphans)
+            "orphaned member_of keys: " + ", ".join(orphaned_keys)
         )
-    if bare:
+    if bare_groups:
         raise InvalidQueryError("All request groups must specify resources.")
     if not groups:
         raise InvalidQueryError(
@@ -217,30 +223,32 @@ def _check_completeness(
 
 
 def _check_resourceless(groups: _Groups, subtrees: tuple[SubtreeList, ...]) -> None:
-    bare = [suffix for suffix, group in groups.items() if not group.resources]
-    if len(bare) == len(groups):
+    bare_suffixes = [suffix for suffix, group in groups.items() if not group.resources]
+    if len(bare_suffixes) == len(groups):
         raise InvalidQueryError(
             "There must be at least one resources or resources[$S] parameter.",
             "missing_value",
             "resources",
         )
-    if not bare and not subtrees:
+    if not bare_suffixes and not subtrees:
         return
-    named = {suffix for subtree in subtrees for suffix in (*subtree.inside, *subtree.outside)}
-    missing = [suffix for suffix in bare if suffix not in named]
-    if missing:
+    named_suffixes = {
+        suffix for subtree in subtrees for suffix in (*subtree.inside, *subtree.outside)
+    }
+    missing_suffixes = [suffix for suffix in bare_suffixes if suffix not in named_suffixes]
+    if missing_suffixes:
         raise InvalidQueryError(
             "Resourceless suffixed group request should be specified in `same_subtree` query "
-            f"param: bad group(s) - {quote_value(missing)}.",
+            f"param: bad group(s) - {quote_value(missing_suffixes)}.",
             "bad_value",
             "same_subtree",
         )
-    suffixed = groups.keys() - {NO_GROUP}
-    unreal = sorted(named - suffixed)
-    if unreal:
+    known_suffixes = groups.keys() - {NO_GROUP}
+    unreal_suffixes = sorted(named_suffixes - known_suffixes)
+    if unreal_suffixes:
         raise InvalidQueryError(
-            f"Real suffixes should be specified in `same_subtree`: {quote_value(unreal)} not found in "
-            f"{quote_value(sorted(suffixed))}.",
+            f"Real suffixes should be specified in `same_subtree`: {quote_value(unreal_suffixes)} not found in "
+            f"{quote_value(sorted(known_suffixes))}.",
             "bad_value",
             "same_subtree",
         )
@@ -250,8 +258,8 @@ def _check_conflicts(groups: _Groups) -> None:
     """Refuse traits that are both required and forbidden (step E)."""
     conflicts = []
     for suffix, group in groups.items():
-        required, forbidden = group.conditions.required, group.conditions.forbidden
-        traits = frozenset[str]().union(*filter(forbidden.issuperset, required))
+        required_traits, forbidden_traits = group.conditions.required, group.conditions.forbidden
+        traits = frozenset[str]().union(*filter(forbidden_traits.issuperset, required_traits))
         if traits:
             conflicts.append(f"required{suffix}: ({', '.join(sorted(traits))})")
     if conflicts:

@@ -100,20 +100,20 @@ def parse_required(
                 f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quote_value(value)}"
             )
         return _parse_any_of(value)
-    required_names, forbidden = dict[str, None](), set[str]()
+    required_names, forbidden_names = dict[str, None](), set[str]()
     may_forbid = version.has(Feature.FORBIDDEN_TRAITS)
     for element in value.split(","):
         name = element.strip()
         if name.startswith("!") and may_forbid:
             name = name.lstrip("!")
-            forbidden.add(name)
+            forbidden_names.add(name)
         else:
             required_names[name] = None
         if not name or name.startswith("!"):
             mark = "!" if may_forbid else ""
             raise _unexpected_required(f"HW_CPU_X86_VMX,{mark}CUSTOM_MAGIC", value)
-    required = tuple(frozenset({name}) for name in required_names)
-    return ProviderConditions(required=required, forbidden=frozenset(forbidden))
+    required_traits = tuple(frozenset({name}) for name in required_names)
+    return ProviderConditions(required=required_traits, forbidden=frozenset(forbidden_names))
 
 
 def _unexpected_required(form: str, value: str) -> InvalidQueryError:
@@ -138,20 +138,20 @@ def parse_member_of(
 ) -> ProviderConditions:
     """Parse all values of one `member_of` parameter."""
     require_repeatable(values, version, suffix)
-    required_aggregates, forbidden = [], set[str]()
+    required_aggregates, forbidden_uuids = [], set[str]()
     for value in values:
         aggregates = _parse_aggregates(value)
         if not value.startswith("!"):
             required_aggregates.append(aggregates)
         elif version.has(Feature.FORBIDDEN_AGGREGATES):
-            forbidden |= aggregates
+            forbidden_uuids |= aggregates
         else:
             raise InvalidQueryError(
                 f"Forbidden member_of{suffix} parameters are not supported in the specified "
                 "microversion"
             )
     return ProviderConditions(
-        member_of=tuple(required_aggregates), forbidden_aggregates=frozenset(forbidden)
+        member_of=tuple(required_aggregates), forbidden_aggregates=frozenset(forbidden_uuids)
     )
 
 

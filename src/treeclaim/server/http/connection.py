@@ -35,20 +35,20 @@ class HttpConnection(asyncio.BufferedProtocol):
     """A client's connection. All methods run in the event loop, except `send_whole` and `connection_headers`.
 
     Attributes:
-        phase, deadline, entered: The phase, its deadline, and its number in the order of all phases of connections.
-        held: Bytes that the table counts: the reserved room of a long request, and the unread answer.
+        phase, deadline, entry_number: The phase, its deadline, and its number in the order of all phases of connections.
+        held_bytes: Bytes that the table counts: the reserved room of a long request, and the unread answer.
         is_gone, has_ended: Whether the client has closed the connection, or half-closed it and awaits an answer.
         opening: The task that opens the connection and negotiates TLS; None afterwards.
     """
 
-    def __init__(self, listener: "HttpListener", accepted: socket.socket) -> None:
+    def __init__(self, listener: "HttpListener", accepted_socket: socket.socket) -> None:
         self.listener = listener
         self.phase = Phase.OPENING
         self.deadline = self._time_in(listener.limits.header_seconds)
-        self.held = self.entered = 0
+        self.held_bytes = self.entry_number = 0
         self.is_gone = self.has_ended = False
         self.opening: asyncio.Task[Any] | None = None
-        self._socket = accepted
+        self._socket = accepted_socket
         self._transport = cast("asyncio.Transport", None)
         self._writer = cast("AnswerWriter", None)
         self._reader = RequestReader(listener.limits.body_bytes)
@@ -70,7 +70,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.regulate_reading()
 
     def _count_bytes(self) -> None:
-        self.listener.table.set_held_bytes(self, self._reserved_bytes + self._writer.unread)
+        self.listener.table.set_held_bytes(self, self._reserved_bytes + self._writer.unread_bytes)
 
     # Called by asyncio.
 
@@ -92,7 +92,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._reader.feed(self.listener.buffer[:nbytes])
         self.listener.continue_answered()
         self._read_request()
-        if self.phase is Phase.LINGERING and (self._reader.dropped or 0) > LINGER_BYTES:
+        if self.phase is Phase.LINGERING and (self._reader.dropped_bytes or 0) > LINGER_BYTES:
             self.drop()
         self.regulate_reading()
 
@@ -160,7 +160,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.phase is Phase.SENDING or self._transport.is_closing():
             self.drop()
             self._release()
-        elif self in self.listener.table.waiting:
+        elif self in self.listener.table.waiting_connections:
             self._refuse(busy("Too many requests have come."))
         else:
             detail = "The request took too long to arrive."
@@ -207,9 +207,9 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         has_room = self._reserve_room() > 0
         if has_room or self.phase not in _BEFORE_ANSWER:
-            self.listener.table.waiting.pop(self, None)
+            self.listener.table.waiting_connections.pop(self, None)
         else:
-            self.listener.table.waiting.setdefault(self, self.listener.loop.time())
+            self.listener.table.waiting_connections.setdefault(self, self.listener.loop.time())
         if has_room == self._is_paused:
             self._is_paused = not has_room
             if has_room:
@@ -220,19 +220,19 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _reserve_room(self) -> int:
         """Return how many bytes may be read now; reserve room if the request exceeds `SMALL_BYTES`."""
         reader = self._reader
-        if reader.dropped is not None:
-            return reader.piece if reader.dropped <= LINGER_BYTES else 0
+        if reader.dropped_bytes is not None:
+            return reader.piece if reader.dropped_bytes <= LINGER_BYTES else 0
         if self.phase not in _BEFORE_ANSWER:
             # Pipelined requests remain in the kernel until the answer has been read.
-            return SMALL_BYTES - reader.ahead
-        free = SMALL_BYTES - reader.held_bytes
-        if free > 0 and not self._reserved_bytes:
-            return min(reader.piece, free)
-        missing = reader.most_bytes - self._reserved_bytes
-        if missing > 0:
-            if not self.listener.table.reserve(self, missing):
+            return SMALL_BYTES - reader.unparsed_bytes
+        free_bytes = SMALL_BYTES - reader.held_bytes
+        if free_bytes > 0 and not self._reserved_bytes:
+            return min(reader.piece, free_bytes)
+        missing_bytes = reader.most_bytes - self._reserved_bytes
+        if missing_bytes > 0:
+            if not self.listener.table.reserve(self, missing_bytes):
                 return 0
-            self._reserved_bytes += missing
+            self._reserved_bytes += missing_bytes
         return reader.piece
 
     def _read_request(self) -> None:
@@ -261,7 +261,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _start_exchange(self, head: RequestHead) -> None:
         self._next_step = None
-        self._is_persistent = head.keep_alive and self._reader.dropped is None
+        self._is_persistent = head.keep_alive and self._reader.dropped_bytes is None
         head.environment.update(self._environment)
         self._exchange = exchange = Exchange(self.listener.application, self, head)
         if self._reserved_bytes:
@@ -316,7 +316,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._transport.is_closing():
             if next_step is not None:
                 self._release_request()
-        elif self._writer.unread:
+        elif self._writer.unread_bytes:
             if self.phase is not Phase.SENDING:
                 self._enter(Phase.SENDING)
                 self._give_time_to_read()
@@ -357,7 +357,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._exchange = None
         self.listener.table.resume_waiting()
         reader = self._reader
-        has_more_bytes = self._is_paused or not reader.is_empty or reader.dropped is not None
+        has_more_bytes = self._is_paused or not reader.is_empty or reader.dropped_bytes is not None
         if self._is_persistent and (has_more_bytes or not self.has_ended):
             self._enter(Phase.IDLE, self._time_in(self.listener.limits.keep_alive_seconds))
             if not reader.is_empty:
@@ -392,7 +392,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         # The event loop checks this deque when it reads the next request; waking it would cost a fifth of the time of a
         # small request. The conditions are read after the append because the loop may be reading now.
-        listener.answered.append(self)
+        listener.answered_connections.append(self)
         can_continue = self._is_persistent and not self.has_ended
-        if listener.table.waiting or not (can_continue and self._reader.is_empty):
+        if listener.table.waiting_connections or not (can_continue and self._reader.is_empty):
             listener.post(listener.continue_answered)

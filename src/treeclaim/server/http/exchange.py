@@ -151,14 +151,16 @@ class Exchange:
 
     def _send_pieces(self) -> None:
         """Send pieces until the answer is complete, or the turn has produced `STREAM_BYTES`."""
-        room = STREAM_BYTES
+        remaining_bytes = STREAM_BYTES
         for piece in self._pieces:
             if self._client.is_gone:
                 self._abort()
                 return
-            room -= len(piece)
-            self._post(partial(self._client.send_part, self.frame(piece), ends_turn=room <= 0))
-            if room <= 0:
+            remaining_bytes -= len(piece)
+            self._post(
+                partial(self._client.send_part, self.frame(piece), ends_turn=remaining_bytes <= 0)
+            )
+            if remaining_bytes <= 0:
                 return
         self.close()
         self._post(self._client.send_last, self.frame(b"") + self.last_bytes)

@@ -57,7 +57,7 @@ class RequestHead:
         self.size = REQUEST_COST
         self.body: bytearray | None = None
         self.environment: dict[str, Any] = {"REQUEST_METHOD": method, "SCRIPT_NAME": ""}
-        self._repeated: dict[str, list[str]] = {}
+        self._repeated_headers: dict[str, list[str]] = {}
 
     def on_url(self, data: bytes) -> None:
         """Append a part of the URL."""
@@ -71,7 +71,7 @@ class RequestHead:
         key = "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
         text = value.decode("latin-1")
         if key in self.environment:
-            self._repeated.setdefault(key, [self.environment[key]]).append(text)
+            self._repeated_headers.setdefault(key, [self.environment[key]]).append(text)
         self.environment[key] = text
 
     def on_headers_complete(self) -> None:
@@ -92,10 +92,10 @@ class RequestHead:
         self.is_http_1_0 = version == "1.0"
         environment = self.environment
         environment["SERVER_PROTOCOL"] = f"HTTP/{version}"
-        for key, values in self._repeated.items():
+        for key, values in self._repeated_headers.items():
             environment[key] = ",".join(values)
         host = environment.get("HTTP_HOST")
-        if "HTTP_HOST" in self._repeated:
+        if "HTTP_HOST" in self._repeated_headers:
             raise bad_request("There is more than one Host header.")
         if host is None and not self.is_http_1_0:
             raise bad_request("There is no Host header.")
@@ -111,8 +111,8 @@ class RequestHead:
             environment.pop("HTTP_TRANSFER_ENCODING", None),
             environment.pop("HTTP_CONTENT_LENGTH", None),
         )
-        expected = environment.pop("HTTP_EXPECT", "")
-        self.expects_continue = not self.is_http_1_0 and expected.lower() == "100-continue"
+        expectation = environment.pop("HTTP_EXPECT", "")
+        self.expects_continue = not self.is_http_1_0 and expectation.lower() == "100-continue"
 
     def _read_framing(self, coding: str | None, length: str | None) -> None:
         if coding is not None:

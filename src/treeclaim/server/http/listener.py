@@ -44,7 +44,7 @@ class HttpListener:
 
     Attributes:
         buffer: Receives the bytes of each turn of the loop.
-        answered: Connections whose answers were sent by threads; the event loop continues with them.
+        answered_connections: Connections whose answers were sent by threads; the event loop continues with them.
         is_stopping: Whether each answer is the last of its connection.
         environment: The part of the WSGI environment that all requests share.
         keep_alive_header: Announces the timeout of idle connections.
@@ -65,7 +65,7 @@ class HttpListener:
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.pool = ThreadPool(threads, limits.waiting)
         self.watchers = Watchers(self.loop, limits.most_watchers)
-        self.answered: deque[HttpConnection] = deque()
+        self.answered_connections: deque[HttpConnection] = deque()
         self.is_stopping = False
         self.is_tls = tls is not None
         self.environment: dict[str, Any] = {}
@@ -74,9 +74,9 @@ class HttpListener:
         self._listener: socket.socket | None = None
 
     def continue_answered(self) -> None:
-        """Continue with the connections in `answered`."""
-        while self.answered:
-            self.answered.popleft().send_last(b"")
+        """Continue with the connections in `answered_connections`."""
+        while self.answered_connections:
+            self.answered_connections.popleft().send_last(b"")
 
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
         """Schedule a function in the event loop, from any thread."""
@@ -136,7 +136,7 @@ class HttpListener:
             if self._listener is None:
                 return False
             try:
-                accepted, _address = self._listener.accept()
+                accepted_socket, _address = self._listener.accept()
             except ConnectionAbortedError:
                 continue
             except (BlockingIOError, InterruptedError):
@@ -144,34 +144,36 @@ class HttpListener:
             except OSError as error:
                 self._pause_accepting(error)
                 return False
-            self._open(accepted)
+            self._open(accepted_socket)
         return True
 
-    def _open(self, accepted: socket.socket) -> None:
-        accepted.setblocking(False)
+    def _open(self, accepted_socket: socket.socket) -> None:
+        accepted_socket.setblocking(False)
         if not self.table.make_room():
-            accepted.close()
+            accepted_socket.close()
             return
-        connection = HttpConnection(self, accepted)
+        connection = HttpConnection(self, accepted_socket)
         self.table.move(connection, connection.phase)
         connection.opening = self.loop.create_task(
             self.loop.connect_accepted_socket(
                 lambda: connection,
-                accepted,
+                accepted_socket,
                 ssl=self._tls,
                 ssl_handshake_timeout=self.limits.header_seconds if self._tls else None,
                 ssl_shutdown_timeout=LINGER_SECONDS if self._tls else None,
             )
         )
-        connection.opening.add_done_callback(partial(self._note_opened, connection, accepted))
+        connection.opening.add_done_callback(
+            partial(self._note_opened, connection, accepted_socket)
+        )
 
     def _note_opened(
-        self, connection: HttpConnection, accepted: socket.socket, task: "asyncio.Task[Any]"
+        self, connection: HttpConnection, accepted_socket: socket.socket, task: "asyncio.Task[Any]"
     ) -> None:
         connection.opening = None
         if task.cancelled() or (error := task.exception()) is not None:
             self.table.remove(connection)
-            accepted.close()
+            accepted_socket.close()
             if not task.cancelled():
                 _LOG.debug("A connection was not opened: %s", error)
 

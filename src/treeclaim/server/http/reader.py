@@ -37,16 +37,16 @@ class RequestReader:
 
     Attributes:
         head: The head of an incomplete request, once the head has arrived.
-        dropped: Number of dropped bytes; None until `drop`.
+        dropped_bytes: Number of dropped bytes; None until `drop`.
     """
 
     def __init__(self, body_bytes: int) -> None:
         self.head: RequestHead | None = None
-        self.dropped: int | None = None
+        self.dropped_bytes: int | None = None
         self._body_bytes = body_bytes
         self._data = bytearray()
         self._body = bytearray()
-        self._missing = 0
+        self._missing_bytes = 0
         """Missing bytes of the body, or of its current chunk."""
         self._steps: Iterator[None] = self._read_request()
 
@@ -56,7 +56,7 @@ class RequestReader:
         return self.head is None and not self._data
 
     @property
-    def ahead(self) -> int:
+    def unparsed_bytes(self) -> int:
         """Number of bytes that have arrived and are not parsed yet."""
         return len(self._data)
 
@@ -68,15 +68,15 @@ class RequestReader:
     @property
     def piece(self) -> int:
         """Most bytes to read in one turn of the event loop: fewer where they must be scanned."""
-        return min(max(self._missing, SCANNED_BYTES), READ_BYTES)
+        return min(max(self._missing_bytes, SCANNED_BYTES), READ_BYTES)
 
     @property
     def held_bytes(self) -> int:
         """Number of bytes in memory."""
-        held = len(self._data)
+        byte_count = len(self._data)
         if self.head is not None:
-            held += self.head.size + len(self._body)
-        return held
+            byte_count += self.head.size + len(self._body)
+        return byte_count
 
     @property
     def most_bytes(self) -> int:
@@ -88,19 +88,19 @@ class RequestReader:
 
     def feed(self, data: memoryview) -> None:
         """Append received bytes."""
-        if self.dropped is not None:
-            self.dropped += len(data)
+        if self.dropped_bytes is not None:
+            self.dropped_bytes += len(data)
             return
-        body_bytes = min(self._missing, len(data))
+        body_bytes = min(self._missing_bytes, len(data))
         self._body += data[:body_bytes]
-        self._missing -= body_bytes
+        self._missing_bytes -= body_bytes
         self._data += data[body_bytes:]
 
     def drop(self) -> None:
         """Drop all received and all later bytes."""
-        self.dropped = self.dropped or 0
+        self.dropped_bytes = self.dropped_bytes or 0
         self.head = None
-        self._data, self._body, self._missing = bytearray(), bytearray(), 0
+        self._data, self._body, self._missing_bytes = bytearray(), bytearray(), 0
         # The generator refers to this reader.
         self._steps = iter(())
 
@@ -110,15 +110,15 @@ class RequestReader:
         Raises:
             ApiError: if it is invalid HTTP, or its head or trailer is too long.
         """
-        ahead = self.ahead
+        former_bytes = self.unparsed_bytes
         try:
             for _ in self._steps:
                 return None
         finally:
-            if self.ahead < ahead:
+            if self.unparsed_bytes < former_bytes:
                 # A bytearray keeps the memory of bytes deleted at its front.
                 self._data = self._data[:]
-        if self.dropped is None:
+        if self.dropped_bytes is None:
             self._steps = self._read_request()
         head, self.head = self.head, None
         return head
@@ -137,7 +137,7 @@ class RequestReader:
             yield from self._read_chunks(head)
         elif head.length <= self._body_bytes:
             self._take_body(head.length)
-            while self._missing:
+            while self._missing_bytes:
                 yield
         else:
             # The application refuses the body by its length while the client still sends it.
@@ -150,13 +150,13 @@ class RequestReader:
         self, most_bytes: int, most_lines: int, detail: str
     ) -> Generator[None, None, bytes]:
         """Remove and return the bytes up to an empty line."""
-        scanned = lines = 0
+        scanned_bytes = lines = 0
         while True:
-            end = self._data.find(_END, max(scanned - len(_END) + 1, 0), most_bytes)
-            until = len(self._data) if end < 0 else end + len(_LINE_END)
-            lines += self._data.count(b"\n", scanned, until)
-            scanned = until
-            if lines > most_lines or (end < 0 and until >= most_bytes):
+            end = self._data.find(_END, max(scanned_bytes - len(_END) + 1, 0), most_bytes)
+            scan_end = len(self._data) if end < 0 else end + len(_LINE_END)
+            lines += self._data.count(b"\n", scanned_bytes, scan_end)
+            scanned_bytes = scan_end
+            if lines > most_lines or (end < 0 and scan_end >= most_bytes):
                 raise ApiError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
             if end >= 0:
                 text = bytes(self._data[: end + len(_END)])
@@ -166,10 +166,10 @@ class RequestReader:
 
     def _take_body(self, size: int) -> None:
         """Move received bytes to the body; `feed` adds the missing ones."""
-        received = self._data[:size]
+        received_bytes = self._data[:size]
         del self._data[:size]
-        self._body += received
-        self._missing = size - len(received)
+        self._body += received_bytes
+        self._missing_bytes = size - len(received_bytes)
 
     def _read_chunks(self, head: RequestHead) -> Iterator[None]:
         line = _FIRST
@@ -183,7 +183,7 @@ class RequestReader:
             if not size:
                 break
             self._take_body(min(size, self._body_bytes + 1 - len(self._body)))
-            while self._missing:
+            while self._missing_bytes:
                 yield
             if len(self._body) > self._body_bytes:
                 # The application refuses the body by its length, so the remainder is not decoded.
@@ -191,7 +191,7 @@ class RequestReader:
                 self.drop()
                 self._body = body
                 break
-        if self.dropped is None:
+        if self.dropped_bytes is None:
             yield from self._read_trailer()
         head.environment["CONTENT_LENGTH"] = str(len(self._body))
 

@@ -58,13 +58,13 @@ class ConnectionTable:
     Attributes:
         total: Bytes that all connections hold.
         most_bytes: Bound of `total`.
-        waiting: Connections that wait for room, with the start of the wait.
+        waiting_connections: Connections that wait for room, with the start of the wait.
     """
 
     def __init__(self, most_connections: int, most_bytes: int) -> None:
         self.total = 0
         self.most_bytes = most_bytes
-        self.waiting: dict[HttpConnection, float] = {}
+        self.waiting_connections: dict[HttpConnection, float] = {}
         self._most_connections = most_connections
         self._moves = 0
         self._phases: dict[Phase, dict[HttpConnection, None]] = {phase: {} for phase in Phase}
@@ -86,13 +86,13 @@ class ConnectionTable:
         self._phases[member.phase].pop(member, None)
         member.phase = phase
         self._moves += 1
-        member.entered = self._moves
+        member.entry_number = self._moves
         self._phases[phase][member] = None
 
     def remove(self, member: "HttpConnection") -> None:
         """Remove a closed connection."""
         self._phases[member.phase].pop(member, None)
-        self.waiting.pop(member, None)
+        self.waiting_connections.pop(member, None)
 
     def make_room(self) -> bool:
         """Close a connection if the table is full; return whether there is room for another one."""
@@ -114,23 +114,23 @@ class ConnectionTable:
                 _LOG.exception("Dropped a connection")
                 member.drop()
         self.resume_waiting()
-        for member, since in list(self.waiting.items()):
+        for member, since in list(self.waiting_connections.items()):
             if now - since >= ROOM_SECONDS:
                 member.evict()
 
-    def set_held_bytes(self, member: "HttpConnection", held: int) -> None:
+    def set_held_bytes(self, member: "HttpConnection", held_bytes: int) -> None:
         """Record how many bytes a connection holds."""
-        self.total += held - member.held
-        member.held = held
+        self.total += held_bytes - member.held_bytes
+        member.held_bytes = held_bytes
 
     def reserve(self, member: "HttpConnection", amount: int) -> bool:
         """Reserve bytes for a connection; evict others if necessary. Return whether there is room."""
         while self.total + amount > self.most_bytes:
-            evictable = (each for phase in _EVICTABLE for each in self._phases[phase])
-            evictable_bytes = sum(each.held for each in evictable)
+            evictable_connections = (each for phase in _EVICTABLE for each in self._phases[phase])
+            evictable_bytes = sum(each.held_bytes for each in evictable_connections)
             if evictable_bytes * 2 <= self.most_bytes or not self._evict_oldest(member):
                 return False
-        self.set_held_bytes(member, member.held + amount)
+        self.set_held_bytes(member, member.held_bytes + amount)
         return True
 
     def enforce_bound(self, exempt: "HttpConnection") -> None:
@@ -140,9 +140,9 @@ class ConnectionTable:
 
     def resume_waiting(self) -> None:
         """Resume reading from waiting connections, in the order of their waits, as long as there is room."""
-        for member in list(self.waiting):
+        for member in list(self.waiting_connections):
             member.regulate_reading()
-            if member in self.waiting:
+            if member in self.waiting_connections:
                 return
 
     def _evict_oldest(self, exempt: "HttpConnection") -> bool:
@@ -150,9 +150,9 @@ class ConnectionTable:
             member
             for phase in _EVICTABLE
             for member in self._phases[phase]
-            if member.held and member is not exempt
+            if member.held_bytes and member is not exempt
         )
-        oldest = min(members, key=lambda member: member.entered, default=None)
-        if oldest is not None:
-            oldest.evict()
-        return oldest is not None
+        oldest_member = min(members, key=lambda member: member.entry_number, default=None)
+        if oldest_member is not None:
+            oldest_member.evict()
+        return oldest_member is not None

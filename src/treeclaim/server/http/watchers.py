@@ -24,18 +24,18 @@ _TURN_SECONDS = 0.005
 class Watchers:
     """The reserved places of watches, and a queue of connections with events; thread-safe."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most_watches: int) -> None:
         self._loop = loop
-        self._most = most
+        self._most_watches = most_watches
         self._lock = threading.Lock()
         self._count = self._bytes = 0
-        self._woken: OrderedDict[HttpConnection, None] = OrderedDict()
+        self._woken_connections: OrderedDict[HttpConnection, None] = OrderedDict()
         self._is_scheduled = False
 
     def reserve(self, watch: Watch) -> bool:
         """Reserve a place for a watch and its bytes; return whether one is free."""
         with self._lock:
-            if self._count >= self._most or self._bytes + watch.nbytes > WATCH_BYTES:
+            if self._count >= self._most_watches or self._bytes + watch.nbytes > WATCH_BYTES:
                 return False
             self._count += 1
             self._bytes += watch.nbytes
@@ -51,7 +51,7 @@ class Watchers:
     def wake(self, watcher: "HttpConnection") -> None:
         """Schedule a watcher to send its events, after the watchers that were woken earlier."""
         with self._lock:
-            self._woken[watcher] = None
+            self._woken_connections[watcher] = None
             if self._is_scheduled:
                 return
             self._is_scheduled = True
@@ -62,10 +62,10 @@ class Watchers:
         end = thread_time() + _TURN_SECONDS
         while thread_time() < end:
             with self._lock:
-                if not self._woken:
+                if not self._woken_connections:
                     self._is_scheduled = False
                     return
-                watcher, _ = self._woken.popitem(last=False)
+                watcher, _ = self._woken_connections.popitem(last=False)
             try:
                 watcher.send_events()
             except Exception:  # noqa: BLE001 - only this watcher is dropped, and reconnects

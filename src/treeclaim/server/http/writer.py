@@ -25,14 +25,14 @@ class AnswerWriter:
     """The bytes to a client. The event loop calls all methods except `send_now`.
 
     Attributes:
-        unread: Written bytes, until the kernel has accepted the last one.
+        unread_bytes: Written bytes, until the kernel has accepted the last one.
         is_lost: Whether the connection is closed.
     """
 
-    def __init__(self, accepted: socket.socket, transport: asyncio.Transport) -> None:
-        self.unread = 0
+    def __init__(self, accepted_socket: socket.socket, transport: asyncio.Transport) -> None:
+        self.unread_bytes = 0
         self.is_lost = False
-        self._socket = accepted
+        self._socket = accepted_socket
         self._transport = transport
         self._is_kernel_full = False
         self._written_bytes = self._read_bytes_at_start = 0
@@ -80,7 +80,7 @@ class AnswerWriter:
         # The transport sends a view without copying it first.
         self._transport.write(memoryview(data))
         if self._is_kernel_full:
-            self.unread += len(data)
+            self.unread_bytes += len(data)
 
     def pause(self) -> None:
         """Note that the kernel's buffer is full."""
@@ -89,13 +89,13 @@ class AnswerWriter:
     def resume(self) -> None:
         """Note that the kernel has accepted all bytes."""
         self._is_kernel_full = False
-        self.unread = 0
+        self.unread_bytes = 0
 
     def lose(self) -> None:
         """Drop unsent bytes: the connection is closed, and its file descriptor may be reused."""
         with self._lock:
             self.is_lost = True
-        self.unread = 0
+        self.unread_bytes = 0
 
     def start_measuring(self) -> None:
         """Start to measure how much the client reads."""

@@ -67,8 +67,8 @@ class Control:
 
 def make_controls() -> tuple[Control, socket.socket]:
     """Return the master's end of a new connection, and the socket of the generation's end."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return Control(ours), theirs
+    master_end, generation_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return Control(master_end), generation_end
 
 
 @contextmanager

@@ -182,11 +182,11 @@ class Generation:
     def _supervise(self) -> None:
         """Start and replace processes until the standard input ends."""
         # The first generation may serve without its admin listener, but a reload must not lose the listener.
-        needed = self._workers if self._is_first and self._workers else self._places
+        needed_places = self._workers if self._is_first and self._workers else self._places
         while not self._is_stopping:
             self._wait()
             self._update_processes()
-            if not self._is_ready and all(place.was_ready for place in needed):
+            if not self._is_ready and all(place.was_ready for place in needed_places):
                 self._note_all_ready()
             # The master would end a service that is not ready yet instead of replacing the generation.
             if self._loss_reason and (self._is_ready or not self._is_first):
@@ -256,18 +256,18 @@ class Generation:
             self._free_rows.append(child.row)
         if child.is_leaving or self._is_stopping:
             return
-        why = f"{place.name} ended ({describe_end(code)})"
+        reason = f"{place.name} ended ({describe_end(code)})"
         if self._has_become_worker:
             place.backoff.disable()
-            _LOG.error("%s", why)
-            self._loss_reason = why
+            _LOG.error("%s", reason)
+            self._loss_reason = reason
             return
         if not (self._is_first or self._is_ready):
             raise UnusableError(f"{place.name} ended before it answered; the log says why")
         if child.age() > YOUNG_SECONDS:
             place.backoff.reset()
         pause = place.backoff.pause
-        _LOG.error("%s; the next one starts in %s s", why, pause)
+        _LOG.error("%s; the next one starts in %s s", reason, pause)
         place.backoff.postpone()
 
     def _note_ready(self, child: ServiceProcess) -> None:
@@ -276,12 +276,12 @@ class Generation:
         child.deadline = math.inf
         if place is not self._admin:
             _LOG.info("%s runs as process %s", place.name, child.pid)
-        for former in self._find_processes(place):
-            if former is not child:
-                _LOG.info("Stopping process %s", former.pid)
-                former.is_leaving = True
-                former.deadline = time.monotonic() + GRACE_SECONDS + END_SECONDS
-                former.send(signal.SIGTERM)
+        for former_process in self._find_processes(place):
+            if former_process is not child:
+                _LOG.info("Stopping process %s", former_process.pid)
+                former_process.is_leaving = True
+                former_process.deadline = time.monotonic() + GRACE_SECONDS + END_SECONDS
+                former_process.send(signal.SIGTERM)
         if len(self._workers) == 1 and place is self._workers[0] and not self._has_become_worker:
             # No other worker shares the inventory.
             self._state = replace(self._state, inventory=None)
@@ -298,11 +298,11 @@ class Generation:
         if not processes:
             return True
         settings = self._state.settings
-        excess = processes[0].find_excess(settings.lifetime, settings.memory)
+        excess_reason = processes[0].find_excess(settings.lifetime, settings.memory)
         is_replacing = any(len(self._find_processes(worker)) > 1 for worker in self._workers)
-        if place is self._admin or excess is None or is_replacing:
+        if place is self._admin or excess_reason is None or is_replacing:
             return False
-        _LOG.info("%s has become too %s", place.name, excess)
+        _LOG.info("%s has become too %s", place.name, excess_reason)
         return True
 
     def _start_process(self, place: ProcessPlace) -> None:

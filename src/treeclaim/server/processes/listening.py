@@ -47,12 +47,12 @@ def open_listener(settings: ServerSettings) -> socket.socket:
 def _listen_at_path(path: str, mode: int | None) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # No client may connect before the mode is set.
-    before = os.umask(0o777) if mode is not None else None
+    former_umask = os.umask(0o777) if mode is not None else None
     try:
         listener.bind(path)
     finally:
-        if before is not None:
-            os.umask(before)
+        if former_umask is not None:
+            os.umask(former_umask)
     if mode is not None:
         Path(path).chmod(mode)
     listener.listen(BACKLOG)
@@ -91,6 +91,6 @@ def _naming(files: str) -> Iterator[None]:
 
 def allow_most_files() -> int:
     """Raise the limit of open files to its maximum, for later children too; return the limit."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard
+    _soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
+    return hard_limit

@@ -57,18 +57,18 @@ class LivenessTable:
 
     def take_census(self, first_row: int) -> Census:
         """Return the answering, silent and reading processes from `first_row` on."""
-        oldest = time.monotonic() - SILENT_SECONDS
-        answering: list[int] = []
-        silent: list[int] = []
-        reading: list[int] = []
+        oldest_stamp = time.monotonic() - SILENT_SECONDS
+        answering_pids: list[int] = []
+        silent_pids: list[int] = []
+        reading_pids: list[int] = []
         for row in range(first_row, self._rows):
             pid, alive_at, read_at = self._cells[_CELLS * row : _CELLS * (row + 1)]
             if not pid:
                 continue
-            (answering if alive_at >= oldest else silent).append(int(pid))
-            if min(alive_at, read_at) >= oldest:
-                reading.append(int(pid))
-        return Census(answering, silent, reading, self.is_reload_refused)
+            (answering_pids if alive_at >= oldest_stamp else silent_pids).append(int(pid))
+            if min(alive_at, read_at) >= oldest_stamp:
+                reading_pids.append(int(pid))
+        return Census(answering_pids, silent_pids, reading_pids, self.is_reload_refused)
 
 
 class Heartbeat:

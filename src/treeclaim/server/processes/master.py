@@ -64,29 +64,29 @@ class _Loader:
         self.has_ended = self.is_lost = self.is_alone = False
         self.exit_code = 0
         self.admin_address: tuple[Any, ...] = ()
-        self.control, theirs = make_controls()
+        self.control, generation_end = make_controls()
         standard_input, self._lifeline = os.pipe()
         role = "first" if is_first else "next"
         module = ["-m", "treeclaim.server", settings.to_json(), str(_CONTROL), role]
-        with theirs:
+        with generation_end:
             self.pid = os.posix_spawn(
                 sys.executable,
                 [sys.executable, *module],
                 os.environ,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, standard_input, 0),
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL),
+                    (os.POSIX_SPAWN_DUP2, generation_end.fileno(), _CONTROL),
                 ],
             )
         os.close(standard_input)
 
     def receive(self) -> Mapping[str, Any] | None:
         """Return the next message, or None; raise ValueError if it is invalid."""
-        received = self.control.receive()
-        if received is None:
+        received_message = self.control.receive()
+        if received_message is None:
             return None
         self.received_at = time.monotonic()
-        return received[0]
+        return received_message[0]
 
     def stop(self) -> None:
         """Close the standard input of the generation, whose processes then finish their requests and end."""
@@ -162,27 +162,27 @@ class Master:
                 while (message := loader.receive()) is not None:
                     self._handle(loader, message)
             except (ValueError, LookupError) as error:
-                why = "the loader is of another release, which this process does not understand"
-                self._abandon(loader, f"{why} ({error}); restart the service instead")
+                reason = "the loader is of another release, which this process does not understand"
+                self._abandon(loader, f"{reason} ({error}); restart the service instead")
             if loader.has_ended:
                 self._loaders.remove(loader)
                 loader.control.close()
-                why = f"the loader has ended ({describe_end(loader.exit_code)})"
+                reason = f"the loader has ended ({describe_end(loader.exit_code)})"
                 # A retry may succeed after a signal, but not after an exit by the loader itself.
-                self._abandon(loader, why, may_retry=loader.exit_code < 0)
+                self._abandon(loader, reason, may_retry=loader.exit_code < 0)
             elif not loader.is_alone and time.monotonic() - loader.received_at > SILENCE_SECONDS:
                 loader.kill()
-                why = f"the loader has stalled: it reported nothing for {SILENCE_SECONDS:.0f} s"
-                self._abandon(loader, why, may_retry=True)
+                reason = f"the loader has stalled: it reported nothing for {SILENCE_SECONDS:.0f} s"
+                self._abandon(loader, reason, may_retry=True)
 
     def _reap(self) -> None:
         # In a container, orphans become children of this process too.
         with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            while (ended_child := os.waitpid(-1, os.WNOHANG))[0]:
                 for loader in self._loaders:
-                    if loader.pid == ended[0]:
+                    if loader.pid == ended_child[0]:
                         loader.has_ended = True
-                        loader.exit_code = os.waitstatus_to_exitcode(ended[1])
+                        loader.exit_code = os.waitstatus_to_exitcode(ended_child[1])
 
     def _handle(self, loader: _Loader, message: Mapping[str, Any]) -> None:
         if loader is self._starting and message["kind"] == "checked":
@@ -203,30 +203,30 @@ class Master:
             if address and loader.admin_address not in self._admin_listeners:
                 self._admin_listeners[loader.admin_address] = listen_at(*address)
         except ListenError as error:
-            why = (
+            reason = (
                 f"[treeclaim]/admin_listen: {error}; without another address, or none, there are "
                 "no probes and no metrics"
             )
             if self._serving is not None or not self._settings.workers:
-                self._abandon(loader, why)
+                self._abandon(loader, reason)
                 return
-            problems.append(why)
+            problems.append(reason)
         admin_listener = self._admin_listeners.get(loader.admin_address)
         sockets = [
             listener for listener in (self._listener, admin_listener) if listener is not None
         ]
         loader.control.send("serve", sockets, problems=problems)
 
-    def _note_ready(self, loader: _Loader, where: str) -> None:
-        former, self._serving, self._starting = self._serving, loader, None
-        if former is not None:
-            former.stop()
+    def _note_ready(self, loader: _Loader, location: str) -> None:
+        former_loader, self._serving, self._starting = self._serving, loader, None
+        if former_loader is not None:
+            former_loader.stop()
         self._close_other_admin_listeners(loader)
         self._backoff.reset()
         self._problem = ""
-        _notify(f"READY=1\nSTATUS=Serving at {where}")
+        _notify(f"READY=1\nSTATUS=Serving at {location}")
 
-    def _abandon(self, loader: _Loader, why: str, *, may_retry: bool = False) -> None:
+    def _abandon(self, loader: _Loader, reason: str, *, may_retry: bool = False) -> None:
         """Continue without a loader; raise StartError if no generation serves and a retry is useless."""
         if loader is self._starting:
             self._starting = None
@@ -234,28 +234,28 @@ class Master:
             loader.kill()
             if self._serving is None:
                 if not may_retry or self._starts >= STARTS:
-                    raise StartError(why)
-                self._note_problem(why)
+                    raise StartError(reason)
+                self._note_problem(reason)
                 self._backoff.postpone()
                 return
             self._close_other_admin_listeners(self._serving)
             if self._serving.is_lost:
-                self._note_problem(why)
+                self._note_problem(reason)
                 self._backoff.postpone()
             else:
-                self._serving.control.send("reload_refused", why=why)
+                self._serving.control.send("reload_refused", why=reason)
                 _notify("READY=1")
         elif loader is self._serving and not loader.is_lost:
             loader.is_lost = True
-            self._note_problem(why)
+            self._note_problem(reason)
 
     def _close_other_admin_listeners(self, serving: _Loader) -> None:
         for address in self._admin_listeners.keys() - {serving.admin_address}:
             self._admin_listeners.pop(address).close()
 
-    def _note_problem(self, why: str) -> None:
+    def _note_problem(self, reason: str) -> None:
         """Report a problem on standard error, and let the next loader log it: the master has no log."""
-        self._problem = f"Another loader is started: {why}"
+        self._problem = f"Another loader is started: {reason}"
         _LOG.error("%s", self._problem)
 
     def _stop(self) -> None:

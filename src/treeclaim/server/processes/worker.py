@@ -71,14 +71,14 @@ async def _serve(
         server.loop.remove_reader(0)
         stop.set()
 
-    def read() -> None:
+    def read_inventory() -> None:
         with services.replica.current():
             pass
 
     server.loop.add_signal_handler(signal.SIGTERM, stop.set)
     server.loop.add_reader(0, note_end_of_master)
     server.listen(listener)
-    Heartbeat(table, row, read, server.pool.offer).beat()
+    Heartbeat(table, row, read_inventory, server.pool.offer).beat()
     await stop.wait()
     await server.stop()
 

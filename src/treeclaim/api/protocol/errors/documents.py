@@ -153,34 +153,36 @@ def _suggest_names(cause: BaseException | None, replica: Replica) -> Iterator[st
     """Yield the existing names most similar to the first unknown classes or traits of an error."""
     while cause is not None:
         cause = cause.error if isinstance(cause, QueryError) else cause
-        unknown: Sequence[str] = ()
+        unknown_names: Sequence[str] = ()
         if isinstance(cause, ResourceClassNotFoundError):
-            unknown = [cause.name]
+            unknown_names = [cause.name]
         elif isinstance(cause, TraitsNotFoundError):
-            unknown = cause.names[:_MOST_UNKNOWN]
-        if unknown:
+            unknown_names = cause.names[:_MOST_UNKNOWN]
+        if unknown_names:
             try:
                 with replica.current() as forest:
                     is_trait = isinstance(cause, TraitsNotFoundError)
                     catalogue = forest.catalogue
-                    known = list(catalogue.traits if is_trait else catalogue.resource_classes)
+                    known_names = list(
+                        catalogue.traits if is_trait else catalogue.resource_classes
+                    )
             except TreeclaimError:
                 # The response has no suggestion.
                 return
-            for name in unknown:
-                yield from _find_similar(name, known)
+            for name in unknown_names:
+                yield from _find_similar(name, known_names)
             return
         cause = cause.__cause__
 
 
-def _find_similar(name: str, known: Sequence[str]) -> list[str]:
+def _find_similar(name: str, known_names: Sequence[str]) -> list[str]:
     """Return the most similar name, if any; comparing many thousands of names would take seconds."""
 
     def count_shared(known_name: str) -> int:
         pairs = zip(name, known_name, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
-    return get_close_matches(name, nlargest(_MOST_COMPARED, known, count_shared), 1)
+    return get_close_matches(name, nlargest(_MOST_COMPARED, known_names, count_shared), 1)
 
 
 def _add_conflict(error: ApiError, cause: BaseException | None) -> None:

@@ -147,16 +147,16 @@ class Operation:
         """Return the resource that the operation waits for; operations without a policy rule use no inventory."""
         if self.method != "GET" and not self.is_read_only:
             return WaitKind.WRITE
-        return WaitKind.FREE if self.policy is None else WaitKind.READ
+        return WaitKind.NOTHING if self.policy is None else WaitKind.READ
 
     @cached_property
     def checks_accept(self) -> bool:
         """Return whether the Accept header must accept one of the offers."""
-        reads = self.method == "GET" or self.is_read_only
+        is_read_operation = self.method == "GET" or self.is_read_only
         has_body = self.policy is not None and any(
             response.shows is not None for response in self.responses
         )
-        return self.always_checks_accept or (reads and has_body)
+        return self.always_checks_accept or (is_read_operation and has_body)
 
     @cached_property
     def statuses_with_cache_headers(self) -> frozenset[HTTPStatus]:
@@ -211,8 +211,8 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
             readers["body"] = Call.read_body
         summary = _SECTION.sub("", (handler.__doc__ or "").split("\n", 1)[0])
         answer = _bind_parameters(handler, readers) if readers else handler
-        declared = Operation(method, path, answer, summary=summary, **attributes)
-        _declared.append(declared)
+        declared_operation = Operation(method, path, answer, summary=summary, **attributes)
+        _declared.append(declared_operation)
         return handler
 
     return declare

@@ -66,14 +66,14 @@ class VersionedSchema:
 
     def __init__(self, make: Schema | Callable[[Version], Schema]) -> None:
         self._make = make
-        self._made: dict[Version, Checker] = {}
+        self._checkers: dict[Version, Checker] = {}
 
     def at(self, version: Version) -> Checker:
         """Return the checker of a version."""
-        if version not in self._made:
+        if version not in self._checkers:
             schema = self._make(version) if callable(self._make) else self._make
-            self._made[version] = Checker(schema)
-        return self._made[version]
+            self._checkers[version] = Checker(schema)
+        return self._checkers[version]
 
 
 class Call(NamedTuple):
@@ -119,14 +119,14 @@ class Call(NamedTuple):
                 f"The body is longer than {longest} bytes ([treeclaim]/max_body_bytes).",
             )
         body = self.request.bounded_stream.read()
-        parsed = parse_json(body, self.most_values, self.deadline.check)
+        document = parse_json(body, self.most_values, self.deadline.check)
         self.deadline.check()
         if isinstance(self.body, BodyReader):
-            parsed = self.body.read(parsed)
+            document = self.body.read(document)
         elif self.body is not None:
-            require_body(self.body.at(self.version), parsed, len(body))
+            require_body(self.body.at(self.version), document, len(body))
         self.deadline.check()
-        return parsed
+        return document
 
     def is_allowed(self, rule: str, target: Mapping[str, str | None] | None = None) -> bool:
         """Return whether a policy rule allows the caller to act on a target, by default their project and user."""

@@ -159,9 +159,9 @@ class _BodySchema(GenerateJsonSchema):
 
     def frozenset_schema(self, schema: Any) -> JsonSchemaValue:
         """Override: remove `uniqueItems`."""
-        described = super().frozenset_schema(schema)
-        del described["uniqueItems"]
-        return described
+        described_schema = super().frozenset_schema(schema)
+        del described_schema["uniqueItems"]
+        return described_schema
 
 
 def _inline_definitions(schema: Schema, definitions: Mapping[str, Any]) -> Any:
@@ -227,13 +227,13 @@ def _format_place(body: Any, steps: Iterable[int | str]) -> str:
 def _make_uuid_validator(noun: str, *, normalises: bool = True) -> AfterValidator:
     """Return a validator of UUIDs in any spelling; `noun` is the kind of object in its error."""
 
-    def read(text: str) -> str:
+    def read_uuid(text: str) -> str:
         uuid = normalised_uuid(text)
         if uuid is None:
             raise ValueError(f"{abbreviate(text)} is not the UUID of {noun}")
         return uuid if normalises else text
 
-    return AfterValidator(read)
+    return AfterValidator(read_uuid)
 
 
 def list_length(least: int = 0, most: int | None = None) -> Any:

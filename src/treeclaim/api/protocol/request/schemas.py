@@ -117,10 +117,10 @@ def to_schema(shape: Shape) -> Schema:
 def _object_schema(shape: dict[Any, Shape]) -> Schema:
     if isinstance(shape.get("type"), str):
         return shape
-    first, inner = next(iter(shape.items()))
+    first, member_shape = next(iter(shape.items()))
     if first is str or first.startswith("^"):
-        return mapping(".*" if first is str else first, to_schema(inner))
-    members = {name: to_schema(inner) for name, inner in shape.items()}
+        return mapping(".*" if first is str else first, to_schema(member_shape))
+    members = {name: to_schema(member_shape) for name, member_shape in shape.items()}
     required = {name: schema for name, schema in members.items() if not name.endswith("?")}
     optional = {name[:-1]: schema for name, schema in members.items() if name.endswith("?")}
     return record(required, optional)

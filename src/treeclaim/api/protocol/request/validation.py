@@ -161,20 +161,20 @@ def _convert_whole_numbers(value: Any) -> None:
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST):
-        level = [inner for outer in level for inner in _convert_level(outer)]
+        level = [nested_value for container in level for nested_value in _convert_level(container)]
         if not level:
             return
     raise bad_request("JSON does not validate: the value is nested too deeply")
 
 
-def _convert_level(outer: Any) -> Iterator[Any]:
+def _convert_level(container: Any) -> Iterator[Any]:
     """Convert the whole numbers of a list or mapping; yield the lists and mappings in it."""
-    for key, value in outer.items() if isinstance(outer, dict) else enumerate(outer):
+    for key, value in container.items() if isinstance(container, dict) else enumerate(container):
         kind = type(value)
         if kind is dict or kind is list:
             yield value
         elif kind is float and value.is_integer() and abs(value) < _LARGEST_WHOLE:
-            outer[key] = int(value)
+            container[key] = int(value)
 
 
 def require_body(checker: Checker, body: object, length: int) -> None:

@@ -137,10 +137,10 @@ def require_disjoint(
                 raise bad_request(f"{consumer} is a consumer of the write and in 'from_holds'.")
 
 
-def render_terms(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:
+def render_terms(details: ConsumerDetails, uuid: str) -> dict[str, Any]:
     """Return the members `hold` and `drawn_from` of a consumer in responses."""
-    hold = kept.holds.get(uuid)
+    hold = details.holds.get(uuid)
     return {
         "hold": None if hold is None else hold.to_document(),
-        "drawn_from": kept.drawn.get(uuid, {}),
+        "drawn_from": details.drawn.get(uuid, {}),
     }

@@ -46,49 +46,49 @@ def require_valid(
     """
     if not requests:
         return
-    stored = call.services.store.read(load_requests, sorted(requests))
+    stored_requests = call.services.store.read(load_requests, sorted(requests))
     query_by_place: dict[str, str] = {}
     for uuid, alternatives in requests.items():
-        if stored.get(uuid) == list(alternatives):
+        if stored_requests.get(uuid) == list(alternatives):
             continue
         if select_storable_request(alternatives) is None:
             raise bad_request(f"{places[uuid]}: longer than {LONGEST_REQUEST} bytes.")
         for number, query in enumerate(alternatives):
             query_by_place[f"{places[uuid]}[{number}]"] = query
     queries = QueryParser(call, start_search(call), query_by_place.values())
-    parsed = {
+    parsed_requests = {
         place: queries.parse_without_holds(place, query) for place, query in query_by_place.items()
     }
-    require_names(call, parsed)
+    require_names(call, parsed_requests)
 
 
 def render_request(
-    call: Call, kept: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
+    call: Call, details: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
     """Return the members `request` and `request_valid` of a consumer; `amounts` are its allocations by provider and class."""
-    request = kept.requests.get(uuid)
+    request = details.requests.get(uuid)
     if request is None:
         return {"request": None, "request_valid": None}
-    drawn = kept.holds[uuid].drawn if uuid in kept.holds else {}
-    held: Counter[str] = Counter()
-    for part in (*amounts.values(), *drawn.values()):
-        held.update(part)
+    drawn_amounts = details.holds[uuid].drawn if uuid in details.holds else {}
+    held_units: Counter[str] = Counter()
+    for part in (*amounts.values(), *drawn_amounts.values()):
+        held_units.update(part)
     return {
         "request": request,
-        "request_valid": find_alternative(call, request, +held) is not None,
+        "request_valid": find_alternative(call, request, +held_units) is not None,
     }
 
 
 def find_tolerated_keys(
-    call: Call, request: Sequence[str], held: Mapping[str, int]
+    call: Call, request: Sequence[str], held_units: Mapping[str, int]
 ) -> frozenset[str]:
     """Return the keys of conditions that a consumer's stored request tolerates; see `find_alternative`."""
-    alternative = find_alternative(call, request, held)
+    alternative = find_alternative(call, request, held_units)
     return frozenset() if alternative is None else alternative.tolerated
 
 
 def find_alternative(
-    call: Call, request: Sequence[str], held: Mapping[str, int]
+    call: Call, request: Sequence[str], held_units: Mapping[str, int]
 ) -> CandidateRequest | None:
     """Return the first valid alternative of a stored request with the allocated units by class, which has no zeros."""
     with call.services.replica.current() as forest:
@@ -103,6 +103,6 @@ def find_alternative(
             units_by_class: Counter[str] = Counter()
             for group in alternative.groups:
                 units_by_class.update(group.resources)
-            if +units_by_class == held:
+            if +units_by_class == held_units:
                 return alternative
     return None

@@ -81,40 +81,42 @@ def make_reshaped_claims_schema(version: Version) -> Schema:
 
 
 def _make_claim_schema(version: Version, least: int, *, draws: bool) -> Schema:
-    required: dict[str, Schema] = {"allocations": _make_allocations_schema(version, least)}
+    required_members: dict[str, Schema] = {"allocations": _make_allocations_schema(version, least)}
     if version.has(Feature.ALLOCATION_OWNERS_REQUIRED):
-        required |= {"project_id": SHORT_TEXT, "user_id": SHORT_TEXT}
+        required_members |= {"project_id": SHORT_TEXT, "user_id": SHORT_TEXT}
     if version.has(Feature.CONSUMER_GENERATIONS):
-        required["consumer_generation"] = {"type": ["integer", "null"]}
+        required_members["consumer_generation"] = {"type": ["integer", "null"]}
     if version.has(Feature.CONSUMER_TYPES):
-        required["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
-    optional = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
+        required_members["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
+    optional_members = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
     if version.is_extended:
         # `require_type` requires the type of a claim without `hold`.
-        optional |= {
-            "consumer_type": required.pop("consumer_type"),
+        optional_members |= {
+            "consumer_type": required_members.pop("consumer_type"),
             **{
                 name: {}
                 for name in ClaimMembers.model_fields
                 if draws or name not in _DRAW_MEMBERS
             },
         }
-    return record(required, optional)
+    return record(required_members, optional_members)
 
 
 def describe_claims(schema: Schema) -> Schema:
     """Return a copy of a schema that describes the members of the extension."""
-    described: Schema = transform(schema, _describe_claim)
-    return described
+    described_schema: Schema = transform(schema, _describe_claim)
+    return described_schema
 
 
 def _describe_claim(node: Schema) -> Schema:
     members = node.get("properties", {})
     if "hold" not in members:
         return node
-    described = MEMBERS.schema["properties"]
-    named = {name: described.get(name, schema) for name, schema in members.items()}
-    return node | {"properties": named} | TYPE_UNLESS_HOLD
+    described_members = MEMBERS.schema["properties"]
+    member_schemas = {
+        name: described_members.get(name, schema) for name, schema in members.items()
+    }
+    return node | {"properties": member_schemas} | TYPE_UNLESS_HOLD
 
 
 def _make_allocations_schema(version: Version, least: int) -> Schema:
@@ -198,15 +200,15 @@ def show_allocations(call: Call) -> Reply:
         consumer = load_consumer(transaction, uuid, may_be_empty=is_extended)
         return consumer, load_consumer_details(transaction, [uuid]) if is_extended else _NO_DETAILS
 
-    consumer, kept = call.services.store.read(read)
+    consumer, details = call.services.store.read(read)
     body: dict[str, Any] = {"allocations": {}}
     modified_at = None
-    if consumer is not None and (consumer[0]["allocations"] or uuid in kept.holds):
+    if consumer is not None and (consumer[0]["allocations"] or uuid in details.holds):
         body, modified_at = _make_consumer_document(call, consumer[0]), consumer[1]
     amounts = {provider: share["resources"] for provider, share in body["allocations"].items()}
     if is_extended:
-        body |= hold_terms.render_terms(kept, uuid)
-        body |= kept_requests.render_request(call, kept, uuid, amounts)
+        body |= hold_terms.render_terms(details, uuid)
+        body |= kept_requests.render_request(call, details, uuid, amounts)
     return Reply(body=body, modified_at=modified_at)
 
 
@@ -284,8 +286,8 @@ def _read_claim(
     """
     services = call.services
     members = _NO_MEMBERS
-    if named := ClaimMembers.model_fields.keys() & body.keys():
-        members = MEMBERS.read({name: body[name] for name in named}, place)
+    if named_members := ClaimMembers.model_fields.keys() & body.keys():
+        members = MEMBERS.read({name: body[name] for name in named_members}, place)
     generation: int | Omission | None = Omission.OMITTED
     if call.has(Feature.CONSUMER_GENERATIONS):
         generation_value = body["consumer_generation"]

@@ -107,10 +107,10 @@ class MixReader:
 
     def load(self, names: Collection[str]) -> dict[str, Mix]:
         """Return those of the mixes that exist, by name."""
-        if unread := sorted(set(names) - self._mixes.keys()):
-            texts = self._store.read(store.load_texts, list(filter(is_mix_name, unread)))
+        if unread_names := sorted(set(names) - self._mixes.keys()):
+            texts = self._store.read(store.load_texts, list(filter(is_mix_name, unread_names)))
             self._texts.update(texts)
-            for name in unread:
+            for name in unread_names:
                 self._mixes[name] = self._parse_mix(name, texts[name]) if name in texts else None
         return {name: mix for name in names if (mix := self._mixes[name]) is not None}
 

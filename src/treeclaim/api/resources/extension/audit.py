@@ -228,7 +228,7 @@ def _find_findings(
     call: Call, kinds: Sequence[FindingKind], limit: int, living: LivingConsumers | None
 ) -> dict[str, dict[str, Findings]]:
     tolerated = partial(find_tolerated_keys, call)
-    with _ONE_AT_A_TIME.held(0, resource="audit"):
+    with _ONE_AT_A_TIME.occupy(0, resource="audit"):
         by_kind = call.services.store.read(load_findings, kinds, limit, tolerated, living)
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 

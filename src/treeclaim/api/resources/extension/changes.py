@@ -109,10 +109,10 @@ def list_changes(call: Call, query: ChangesQuery) -> Answer:
 
 def _wants_stream(call: Call, *, can_stream: bool) -> bool:
     offers = (JSON, EVENT_STREAM) if can_stream else (JSON,)
-    accepted = select_media_type(call.request.get_header("Accept"), offers)
-    if accepted is None:
+    accepted_type = select_media_type(call.request.get_header("Accept"), offers)
+    if accepted_type is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
-    return accepted == EVENT_STREAM
+    return accepted_type == EVENT_STREAM
 
 
 def _parse_cursor(text: str) -> Cursor:

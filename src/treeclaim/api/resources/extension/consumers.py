@@ -61,12 +61,12 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
 
     # The cursor is read first, so that the snapshot contains every change before it.
     cursor = call.services.store.load_cursor()
-    (consumers, next_after), kept = call.services.store.read(read)
+    (consumers, next_after), details = call.services.store.read(read)
     for consumer in consumers:
         uuid = consumer["uuid"]
-        consumer.update(hold_terms.render_terms(kept, uuid))
+        consumer.update(hold_terms.render_terms(details, uuid))
         if has_requests:
-            consumer["request"] = kept.requests.get(uuid)
+            consumer["request"] = details.requests.get(uuid)
     return lists.make_page(call, _CONSUMERS, consumers, cursor, next_after)
 
 
@@ -142,10 +142,14 @@ def change_holds(call: Call, body: HoldsBody) -> Answer:
 )
 def keep_requests(call: Call, body: RequestsBody) -> Answer:
     """Store the requests by which consumers were placed."""
-    named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
-    kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
+    named_requests = {
+        uuid: queries for uuid, queries in body.requests.items() if queries is not None
+    }
+    kept_requests.require_valid(
+        call, named_requests, {uuid: f"requests.{uuid}" for uuid in named_requests}
+    )
     return _make_reply(body.requests, call.services.store.write(change_requests, body.requests))
 
 
-def _make_reply(consumers: Collection[str], unknown: Sequence[str]) -> Answer:
-    return {"updated": len(consumers) - len(unknown), "unknown": list(unknown)}
+def _make_reply(consumers: Collection[str], unknown_consumers: Sequence[str]) -> Answer:
+    return {"updated": len(consumers) - len(unknown_consumers), "unknown": list(unknown_consumers)}

@@ -78,13 +78,13 @@ def put_mix(call: Call, body: MixBody) -> None:
     if len(orjson.dumps(document)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
     queries = QueryParser(call, start_search(call), texts.values())
-    parsed = {
+    parsed_requests = {
         quote_value(place): queries.parse(quote_value(place), query)
         for place, query in texts.items()
     }
-    for place, request in parsed.items():
+    for place, request in parsed_requests.items():
         _require_plain(place, request)
-    require_names(call, parsed)
+    require_names(call, parsed_requests)
     call.services.store.write(mixes.put, name, document)
 
 

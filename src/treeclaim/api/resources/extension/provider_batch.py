@@ -91,8 +91,8 @@ def _read_value(value: Any) -> AttributeValue:
             f"{abbreviate(value)} is not true, false, an integer from {-GREATEST_NUMBER} to {GREATEST_NUMBER}, "
             f"or a text of 1 to {LONGEST_TEXT} characters without control characters"
         )
-    kept: AttributeValue = value
-    return kept
+    attribute_value: AttributeValue = value
+    return attribute_value
 
 
 _VALUE: Schema = {
@@ -208,9 +208,9 @@ _RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update
 class _DryRunError(Exception):
     """Rolls back the transaction of a dry run, and carries its outcome."""
 
-    def __init__(self, applied: Sequence[EntryOutcome]) -> None:
+    def __init__(self, outcomes: Sequence[EntryOutcome]) -> None:
         super().__init__()
-        self.applied = applied
+        self.applied = outcomes
 
 
 @operation(
@@ -224,18 +224,18 @@ def apply_providers(call: Call, body: BatchBody) -> Answer:
     _require_allowed(call, body)
     read_bodies = read_entries(call, body.providers)
     entries = [entry.read() for entry in call.deadline.each(read_bodies)]
-    applied = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
-    return {"providers": applied}
+    outcomes = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
+    return {"providers": outcomes}
 
 
 def _apply(
     call: Call, entries: Sequence[BatchEntry], *, create_names: bool, dry_run: bool
 ) -> Sequence[EntryOutcome]:
     def apply_entries(transaction: WriteTransaction) -> Sequence[EntryOutcome]:
-        applied = write_entries(transaction, entries, call.is_allowed, create_names=create_names)
+        outcomes = write_entries(transaction, entries, call.is_allowed, create_names=create_names)
         if dry_run:
-            raise _DryRunError(applied)
-        return applied
+            raise _DryRunError(outcomes)
+        return outcomes
 
     try:
         return call.services.store.write(apply_entries)
@@ -244,9 +244,9 @@ def _apply(
 
 
 def _require_allowed(call: Call, body: BatchBody) -> None:
-    named = set().union(*body.providers)
+    named_parts = set().union(*body.providers)
     for part in PARTS:
-        if part.name in named:
+        if part.name in named_parts:
             call.require_allowed(part.write_rule)
     if body.create_names:
         for rule in _RULES_OF_NAMES:

@@ -121,12 +121,12 @@ def _prepare(call: Call, query: ProvidersQuery) -> None:
     for _ in range(_MOST_TURNS):
         call.deadline.check()
         with replica.current() as forest:
-            missing = replica.listing.stale(forest, query.page(forest).rows)
+            stale_rows = replica.listing.stale(forest, query.page(forest).rows)
             is_short = forest.attributes.is_empty
             batch_size = _BATCH_SIZE if is_short else _BATCH_SIZE_WITH_ATTRIBUTES
-            rows = forest.with_few_groups(missing[:batch_size], _MOST_COPIED_ROWS)
+            rows = forest.with_few_groups(stale_rows[:batch_size], _MOST_COPIED_ROWS)
             replica.listing.prepare(forest, rows)
-        if len(rows) == len(missing):
+        if len(rows) == len(stale_rows):
             return
 
 
@@ -157,9 +157,9 @@ def _read_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor
 
 
 def _add_allocations(transaction: ReadTransaction, page: _PageSnapshot) -> _PageSnapshot:
-    held = load_allocations_by_provider(transaction, page.ids)
+    allocations_by_provider = load_allocations_by_provider(transaction, page.ids)
     texts = [
-        b'%b,"allocations":%b' % (text, orjson.dumps(held.get(provider_id, {})))
+        b'%b,"allocations":%b' % (text, orjson.dumps(allocations_by_provider.get(provider_id, {})))
         for provider_id, text in zip(page.ids, page.texts, strict=True)
     ]
     return page._replace(texts=texts)

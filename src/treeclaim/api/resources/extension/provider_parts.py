@@ -66,14 +66,14 @@ def list_attributes(call: Call) -> Answer:
 def replace_attributes(call: Call) -> Answer:
     """Replace the attributes of a resource provider."""
     body: AttributesBody = read_provider_body(call)
-    written = call.services.store.write(
+    written_provider = call.services.store.write(
         write_part,
         call.arguments["uuid"],
         ATTRIBUTES,
         body.attributes,
         body.resource_provider_generation,
     )
-    return _make_attributes_document(body.attributes, written.generation)
+    return _make_attributes_document(body.attributes, written_provider.generation)
 
 
 def _make_attributes_document(attributes: Attributes, generation: int) -> Answer:
@@ -130,8 +130,8 @@ def list_conditions(call: Call) -> Answer:
     """Show the conditions of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        shown = make_condition_documents(forest.conditions(row))
-    return {CONDITIONS.name: shown}
+        documents = make_condition_documents(forest.conditions(row))
+    return {CONDITIONS.name: documents}
 
 
 @operation(
@@ -147,8 +147,8 @@ def put_condition(call: Call, query: ConditionQuery) -> Answer:
     body: ConditionBody = read_provider_body(call)
     condition = read_condition(call, call.arguments["key"], body)
     if query.dry_run == "true":
-        affected = services.store.read(store.count_affected, uuid)
-        return Reply(HTTPStatus.OK, body=affected)
+        affected_counts = services.store.read(store.count_affected, uuid)
+        return Reply(HTTPStatus.OK, body=affected_counts)
     services.store.write(store.put, uuid, condition)
     return None
 

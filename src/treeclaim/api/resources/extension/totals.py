@@ -66,9 +66,9 @@ _TOTALS: Shape = {
 
 def _read_question(call: Call, query: TotalsQuery) -> Question:
     """Return the question for sums; raise a 400 for an invalid marker, or an unknown mix."""
-    after = query.read_marker(query.by or "")
+    marker = query.read_marker(query.by or "")
     if query.by is GroupKind.TREE:
-        after = str(query.read_id_marker(query.by))
+        marker = str(query.read_id_marker(query.by))
     mix = None
     if query.mix is not None:
         place = "Invalid query string parameters: 'mix'"
@@ -78,19 +78,19 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
         cursor = write_cursor(next(reads))
         rows = select_by_conditions(forest, query.conditions)
         require_known_classes(forest, query.resource_class)
-        held = include_consumption(forest, forest.held.everywhere or {})
-        amounts = InventoryAmounts(forest, rows, held, query.resource_class or None)
+        held_units = include_consumption(forest, forest.held.everywhere or {})
+        amounts = InventoryAmounts(forest, rows, held_units, query.resource_class or None)
         body: dict[str, Any] = {"totals": amounts.totals()}
         page = None
         if query.by is not None:
-            page = find_groups(forest, rows, query.by, after=after, limit=query.limit)
+            page = find_groups(forest, rows, query.by, after=marker, limit=query.limit)
             body["parts"] = amounts.sum_by_group(page, budget)
         if mix is not None:
-            stranded = _find_stranded(forest, mix, rows, page, budget)
+            stranded_amounts = _find_stranded(forest, mix, rows, page, budget)
             totals_by_group = [part["totals"] for part in body.get("parts", ())]
             for number, totals in enumerate([*totals_by_group, body["totals"]]):
-                for name in totals.keys() & stranded.keys():
-                    totals[name]["stranded"] = stranded[name][number]
+                for name in totals.keys() & stranded_amounts.keys():
+                    totals[name]["stranded"] = stranded_amounts[name][number]
         next_after = None if page is None else page.next_after
         links = lists.make_links(call, query.by or "", next_after)
         yield orjson.dumps(body | {"cursor": cursor, "links": links})

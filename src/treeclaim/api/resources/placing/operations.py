@@ -303,28 +303,32 @@ def _read_rule(place: str, rule: PlacementRule, count: int) -> PlacingRule:
     )
 
 
-def _require_disjoint(placing: PlacingCall) -> None:
+def _require_disjoint(placing_call: PlacingCall) -> None:
     """Raise a 400 for a consumer that is named twice, is in `with`, or is a source of draws."""
     hold_terms.require_disjoint(
-        (request.consumers, request.hold, request.from_holds) for request in placing.requests
+        (request.consumers, request.hold, request.from_holds) for request in placing_call.requests
     )
-    named = [consumer for request in placing.requests for consumer in request.consumers]
-    seen: set[str] = set()
-    for consumer in named:
-        if consumer in seen:
+    named_consumers = [
+        consumer for request in placing_call.requests for consumer in request.consumers
+    ]
+    distinct_consumers: set[str] = set()
+    for consumer in named_consumers:
+        if consumer in distinct_consumers:
             raise bad_request(f"The consumer {consumer} is named twice.")
-        seen.add(consumer)
-    for number, rule in enumerate(placing.rules):
-        both = sorted(seen.intersection(rule.others))
-        if both:
+        distinct_consumers.add(consumer)
+    for number, rule in enumerate(placing_call.rules):
+        shared_consumers = sorted(distinct_consumers.intersection(rule.others))
+        if shared_consumers:
             raise bad_request(
-                f"rules[{number}]: 'with' names {both[0]}, which is a consumer of the call."
+                f"rules[{number}]: 'with' names {shared_consumers[0]}, which is a consumer of the call."
             )
 
 
-def _require_one_place(placing: PlacingCall) -> None:
-    affine = [number for number, rule in enumerate(placing.rules) if rule.same_domain]
-    if len(affine) > 1:
-        raise bad_request(f"rules[{affine[1]}]: 'same_domain' may be in one rule only.")
-    if affine and placing.partial:
-        raise bad_request(f"rules[{affine[0]}]: 'same_domain' cannot be used with 'partial'.")
+def _require_one_place(placing_call: PlacingCall) -> None:
+    affine_rules = [number for number, rule in enumerate(placing_call.rules) if rule.same_domain]
+    if len(affine_rules) > 1:
+        raise bad_request(f"rules[{affine_rules[1]}]: 'same_domain' may be in one rule only.")
+    if affine_rules and placing_call.partial:
+        raise bad_request(
+            f"rules[{affine_rules[0]}]: 'same_domain' cannot be used with 'partial'."
+        )

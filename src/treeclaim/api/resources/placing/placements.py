@@ -42,7 +42,7 @@ class Placer:
     def __init__(
         self,
         call: Call,
-        placing: PlacingCall,
+        placing_call: PlacingCall,
         arrival: Arrival,
         *,
         is_dry: bool,
@@ -50,12 +50,14 @@ class Placer:
     ) -> None:
         self._call = call
         self._store = call.services.store
-        self._placing = placing
+        self._placing_call = placing_call
         self._arrival = arrival
         self._is_dry = is_dry
         self._assumptions = assumptions
         self._requests = {
-            consumer: request for request in placing.requests for consumer in request.consumers
+            consumer: request
+            for request in placing_call.requests
+            for consumer in request.consumers
         }
 
     def place(self) -> Answer:
@@ -66,32 +68,32 @@ class Placer:
             SearchGivenUpError: if the deadline of searches has passed.
             ConcurrentChangeError: if other writers interfered in all attempts.
         """
-        placing = self._placing
-        if placing.is_single and not self._is_dry:
-            placement = self._call.services.batches.place(placing.requests[0])
+        placing_call = self._placing_call
+        if placing_call.is_single and not self._is_dry:
+            placement = self._call.services.batches.place(placing_call.requests[0])
             if placement is not None:
                 outcome = PlacingOutcome({placement.consumer: placement}, (), None)
                 return self._reply(outcome, {}, HTTPStatus.CREATED)
         removed_uuids = self._find_removed()
-        may_be_holds = any(request.hold is not None for request in placing.requests)
+        may_be_holds = any(request.hold is not None for request in placing_call.requests)
         for _ in range(self._call.services.claim_attempts):
             holders = self._find_holders(removed_uuids, may_be_holds=may_be_holds)
             self._require_sources(holders)
             outcome = self._find_places(holders)
-            if outcome.unplaced and not placing.partial:
+            if outcome.unplaced and not placing_call.partial:
                 raise _make_unplaced_error(outcome)
-            new = [
+            new_placements = [
                 placement
                 for placement in outcome.placed.values()
                 if placement.consumer not in holders
             ]
-            if self._is_dry or not new:
+            if self._is_dry or not new_placements:
                 return self._reply(outcome, holders, HTTPStatus.OK)
             try:
                 self._store.place(
                     [
                         make_claim(self._requests[placement.consumer], placement)
-                        for placement in new
+                        for placement in new_placements
                     ]
                 )
             except STALE_PLACE_ERRORS:
@@ -121,22 +123,28 @@ class Placer:
             ApiError: 409 if a consumer of the call has other allocations than its request, or another owner.
             SearchGivenUpError: if the deadline has passed.
         """
-        rule_members = {consumer for rule in self._placing.rules for consumer in rule.others}
-        named = sorted(self._requests.keys() | rule_members)
-        stored = self._store.read(find_holders, named, may_be_holds=may_be_holds)
-        held = _without_removed(stored, removed_uuids)
+        rule_members = {consumer for rule in self._placing_call.rules for consumer in rule.others}
+        named_consumers = sorted(self._requests.keys() | rule_members)
+        stored_holders = self._store.read(find_holders, named_consumers, may_be_holds=may_be_holds)
+        holder_by_consumer = _without_removed(stored_holders, removed_uuids)
         holders = {
-            consumer: PlacedConsumer(-1, held[consumer].allocations, held[consumer].generation)
-            for consumer in rule_members & held.keys()
+            consumer: PlacedConsumer(
+                -1,
+                holder_by_consumer[consumer].allocations,
+                holder_by_consumer[consumer].generation,
+            )
+            for consumer in rule_members & holder_by_consumer.keys()
         }
         conflicting_consumers = []
-        for request in self._placing.requests:
-            holding_consumers = [consumer for consumer in request.consumers if consumer in held]
+        for request in self._placing_call.requests:
+            holding_consumers = [
+                consumer for consumer in request.consumers if consumer in holder_by_consumer
+            ]
             alternatives = self._alternatives_by_sum(request) if holding_consumers else {}
             owner = (request.project_id, request.user_id, request.consumer_type)
             for consumer in holding_consumers:
                 self._arrival.check()
-                state = held[consumer]
+                state = holder_by_consumer[consumer]
                 alternative = alternatives.get(_add_up(state.allocations.values()))
                 if alternative is None or owner != (
                     state.project_id,
@@ -159,25 +167,27 @@ class Placer:
 
     def _alternatives_by_sum(self, request: PlacingRequest) -> "Mapping[_Sum, int]":
         """Return the number of the first alternative with each sum of amounts."""
-        numbers: dict[_Sum, int] = {}
+        number_by_sum: dict[_Sum, int] = {}
         for number, alternative in enumerate(request.alternatives):
             self._arrival.check()
-            numbers.setdefault(_add_up(group.resources for group in alternative.groups), number)
-        return numbers
+            number_by_sum.setdefault(
+                _add_up(group.resources for group in alternative.groups), number
+            )
+        return number_by_sum
 
     def _require_sources(self, holders: Container[str]) -> None:
         """Raise HoldRefusedError if a new consumer names an unknown hold, or one of another project (page 100, section 2)."""
-        drawing = [
+        drawing_requests = [
             request
-            for request in self._placing.requests
+            for request in self._placing_call.requests
             if request.from_holds
             and any(consumer not in holders for consumer in request.consumers)
         ]
-        if not drawing:
+        if not drawing_requests:
             return
-        named = sorted({hold for request in drawing for hold in request.from_holds})
-        projects = self._store.read(find_drawable_holds, named)
-        for request in drawing:
+        named_holds = sorted({hold for request in drawing_requests for hold in request.from_holds})
+        projects = self._store.read(find_drawable_holds, named_holds)
+        for request in drawing_requests:
             for hold in request.from_holds:
                 if hold not in projects:
                     raise HoldRefusedError(hold, "unknown")
@@ -185,7 +195,7 @@ class Placer:
                     raise HoldRefusedError(hold, "project")
 
     def _find_places(self, holders: Mapping[str, PlacedConsumer]) -> PlacingOutcome:
-        question = placing_question(self._placing, holders)
+        question = placing_question(self._placing_call, holders)
         pieces = answer_question(self._call, question, self._assumptions, self._arrival)
         return PlacingOutcome.read(b"".join(pieces))
 
@@ -212,11 +222,11 @@ class Placer:
 
 
 def _without_removed(
-    held: Mapping[str, StoredHolder], removed_uuids: AbstractSet[str]
+    holder_by_consumer: Mapping[str, StoredHolder], removed_uuids: AbstractSet[str]
 ) -> Mapping[str, StoredHolder]:
     """Return the holders, without consumers and allocations that the assumptions remove."""
     if not removed_uuids:
-        return held
+        return holder_by_consumer
     remaining_holders = {
         consumer: replace(
             holder,
@@ -224,7 +234,7 @@ def _without_removed(
                 at: units for at, units in holder.allocations.items() if at not in removed_uuids
             },
         )
-        for consumer, holder in held.items()
+        for consumer, holder in holder_by_consumer.items()
         if consumer not in removed_uuids
     }
     return {

@@ -118,7 +118,7 @@ class PlanCall:
         self.end = self._arrival.begin + seconds
         texts = chain(*body.requests.values(), body.placed_queries, further_queries)
         self.queries = QueryParser(call, self._arrival, texts)
-        self._parsed = {
+        self._parsed_requests = {
             (place := f"requests.{consumer}[{number}]"): self.queries.parse_without_holds(
                 place, text
             )
@@ -134,14 +134,14 @@ class PlanCall:
     def answer(
         self,
         planner: Planner,
-        parsed: Mapping[str, CandidateRequest] | None = None,
+        further_requests: Mapping[str, CandidateRequest] | None = None,
         holds: Iterable[str] = (),
     ) -> Answer:
         """Return the answer of a planner.
 
         Args:
             planner: Computes the plan.
-            parsed: Further parsed queries by their places.
+            further_requests: Further parsed queries by their places.
             holds: Holds with amounts that the plan uses.
 
         Raises:
@@ -158,7 +158,7 @@ class PlanCall:
             self._assumptions,
             planner,
             self._body.requests,
-            {**self._parsed, **(parsed or {})},
+            {**self._parsed_requests, **(further_requests or {})},
             parse_stored,
             named=frozenset(holds),
         )

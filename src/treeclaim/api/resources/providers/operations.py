@@ -143,11 +143,11 @@ def _read_query(call: Call) -> ProviderQuery:
     query = require_query(QUERY.at(call.version), pairs)
     memberships = [value for name, value in pairs if name == "member_of"]
     membership = value_parsers.parse_member_of(memberships, call.version)
-    required = [value for name, value in pairs if name == "required"]
+    required_values = [value for name, value in pairs if name == "required"]
     if not call.has(Feature.ANY_TRAITS):
         # The last value applies.
-        required = required[-1:]
-    traits = [value_parsers.parse_required(value, call.version) for value in required]
+        required_values = required_values[-1:]
+    traits = [value_parsers.parse_required(value, call.version) for value in required_values]
     trees = ProviderConditions(in_tree=(query["in_tree"],) if "in_tree" in query else ())
     return ProviderQuery(
         name=query.get("name") or None,
