@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from treeclaim.api.resources.extension.provider_batch import SHOWN, ProviderEntry
+from treeclaim.api.resources.extension.provider_batch import PART_SHAPES, ProviderEntry
 from treeclaim.client.topology import entries
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.parts import CONDITIONS, EVERYTHING, PARTS, Part
@@ -30,7 +30,7 @@ LAYERS = {
     "written in bulk": [writer.part.name for writer in WRITERS],
     "read from a file": [name for name in entries.MEMBERS if name in NAMES],
     "sent in bulk": known_parts(ProviderEntry.model_fields),
-    "shown in bulk": [part.name for part in SHOWN],
+    "shown in bulk": [part.name for part in PART_SHAPES],
 }
 
 

@@ -74,7 +74,7 @@ def effective_options(options: cfg.ConfigOpts, extra: OptionGroups) -> list[Effe
         # Libraries list options that they register only at their first use.
         registered_options = [option for option in group_options if option.dest in values]
         listed_options += [
-            _effective(options, group, option, values[option.dest])
+            _make_effective_option(options, group, option, values[option.dest])
             for option in registered_options
         ]
     return sorted(listed_options, key=lambda option: option.name)
@@ -86,19 +86,19 @@ def all_options(extra: OptionGroups) -> OptionGroups:
     return [*list_options(), *libraries, *extra]
 
 
-def _shown(group: str | None, option: cfg.Opt, value: object) -> str:
+def _format_value(group: str | None, option: cfg.Opt, value: object) -> str:
     """Return a value without secrets; the host of a database is public."""
     if not option.secret or not value:
         return without_credentials(str(value))
     return database_place(str(value)) if (group, option.dest) in _DATABASES else HIDDEN
 
 
-def _effective(
+def _make_effective_option(
     options: cfg.ConfigOpts, group: str | None, option: cfg.Opt, value: object
 ) -> EffectiveOption:
     location = options.get_location(option.dest, group)
     name = f"[{group or 'DEFAULT'}]/{option.dest}"
-    shown_value = _shown(group, option, value)
+    shown_value = _format_value(group, option, value)
     if location is None or not location.location.is_user_controlled:
         return EffectiveOption(name, shown_value, "default", is_default=True)
     source = location.detail or location.location.name

@@ -106,15 +106,15 @@ def _refuse_misspelt(name: str) -> None:
     if name in TRANSLATED or word in BY_NAME or (colon and split_name(begin)[0] in _FORM):
         return
     nearest_name = _find_nearest(name, TRANSLATED)
-    for part in _beginnings(begin):
+    for part in _list_prefixes(begin):
         nearest_name = nearest_name or _find_nearest(
             part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS
         )
-    if nearest_name is not None and nearest_name not in _beginnings(begin):
+    if nearest_name is not None and nearest_name not in _list_prefixes(begin):
         raise FlavorError(f"unknown extra spec {name!r}; did you mean {nearest_name!r}?")
 
 
-def _beginnings(name: str) -> Iterator[str]:
+def _list_prefixes(name: str) -> Iterator[str]:
     """Yield the name, then its prefixes without possible suffixes, the longest first."""
     yield name
     yield from (name[: match.start()] for match in reversed(list(re.finditer("[0-9_]", name))))

@@ -36,7 +36,9 @@ from treeclaim.store.operations.providers.entries import write_part
 PROVIDER_TRAITS: Shape = {"traits": [str], "resource_provider_generation": int}
 CREATED = DescribedResponse(HTTPStatus.CREATED, has_location=True)
 EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, has_location=True)
-REPLACED = VersionedSchema(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
+TRAITS_BODY = VersionedSchema(
+    record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION)
+)
 QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
 
 
@@ -169,7 +171,7 @@ def list_provider_traits(call: Call) -> Answer:
     policy="placement:resource_providers:traits:update",
     shows=PROVIDER_TRAITS,
     since=Feature.TRAITS,
-    body=REPLACED,
+    body=TRAITS_BODY,
     refusals=(GENERATION_CHANGED,),
 )
 def replace_provider_traits(call: Call) -> Answer:

@@ -83,7 +83,7 @@ class _Batch:
 
     def apply(self) -> None:
         self._create_names()
-        wanted_parents = set(filter(None, self._hierarchy.wanted.values()))
+        wanted_parents = set(filter(None, self._hierarchy.new_parents.values()))
         known = {parent for parent in wanted_parents if self._forest.row_of(parent) is not None}
         uuids = known.union(target.uuid for target in self._targets)
         faults = self._hierarchy.find_faults(self._new, uuids)
@@ -192,7 +192,7 @@ class _Batch:
         """Yield the new records of all providers that change, or that move to another tree."""
         hierarchy = self._hierarchy
         by_uuid = {target.uuid: target for target in self._targets}
-        along = hierarchy.find_moved(hierarchy.wanted.keys() - self._ids.keys())
+        along = hierarchy.find_moved(hierarchy.new_parents.keys() - self._ids.keys())
         touched = list(dict.fromkeys([*by_uuid, *sorted(along)]))
         tops = hierarchy.find_tops(touched)
         for uuid in touched:
@@ -202,7 +202,7 @@ class _Batch:
                 _make_record(self._ids[uuid], uuid) if row is None else self._forest.record(row)
             )
             # In all other trees, parents and roots stay.
-            if uuid in hierarchy.before or uuid in hierarchy.wanted:
+            if uuid in hierarchy.former_parents or uuid in hierarchy.new_parents:
                 parent = hierarchy.parent(uuid)
                 record = replace(
                     record,

@@ -24,22 +24,24 @@ class Hierarchy:
     """The parents of providers before and after a batch.
 
     Attributes:
-        before: Parents of all existing providers in the changed trees, by uuid; None for a root.
-        wanted: Parents of all new and moved providers, by uuid.
+        former_parents: Parents of all existing providers in the changed trees, by uuid; None for a root.
+        new_parents: Parents of all new and moved providers, by uuid.
     """
 
-    before: Mapping[str, str | None]
-    wanted: Mapping[str, str | None]
+    former_parents: Mapping[str, str | None]
+    new_parents: Mapping[str, str | None]
 
     def parent(self, uuid: str) -> str | None:
         """Return the parent after the batch; None for a root and an unknown provider."""
-        return self.wanted[uuid] if uuid in self.wanted else self.before.get(uuid)
+        return (
+            self.new_parents[uuid] if uuid in self.new_parents else self.former_parents.get(uuid)
+        )
 
     def _find_cycles(self) -> set[str]:
         """Return the providers that would be their own ancestors."""
         cycle_uuids: set[str] = set()
         visited_uuids: set[str] = set()
-        for start in self.wanted:
+        for start in self.new_parents:
             path: dict[str, int] = {}
             uuid: str | None = start
             while uuid is not None and uuid not in visited_uuids:
@@ -61,23 +63,25 @@ class Hierarchy:
 
         Args:
             new_uuids: UUIDs of the providers that the call creates.
-            existing_parents: UUIDs of the wanted parents that exist or that the call creates.
+            existing_parents: UUIDs of the new parents that exist or that the call creates.
             may_reparent: Whether the parent of a provider may be changed or removed.
         """
         fault_by_child = {
             uuid: _NO_PARENT
-            for uuid, parent in self.wanted.items()
+            for uuid, parent in self.new_parents.items()
             if parent is not None and parent not in existing_parents
         }
-        fault_by_child |= {uuid: _OWN_PARENT for uuid in new_uuids if self.wanted[uuid] == uuid}
+        fault_by_child |= {
+            uuid: _OWN_PARENT for uuid in new_uuids if self.new_parents[uuid] == uuid
+        }
         if not may_reparent:
             fault_by_child |= {
                 uuid: _UNPARENTING if parent is None else _REPARENTING
-                for uuid, parent in self.wanted.items()
-                if uuid not in fault_by_child and self.before.get(uuid) is not None
+                for uuid, parent in self.new_parents.items()
+                if uuid not in fault_by_child and self.former_parents.get(uuid) is not None
             }
         return fault_by_child | dict.fromkeys(
-            self._find_cycles() & self.wanted.keys() - fault_by_child.keys(), _LOOP
+            self._find_cycles() & self.new_parents.keys() - fault_by_child.keys(), _LOOP
         )
 
     def find_tops(self, uuids: Collection[str]) -> dict[str, str]:
@@ -117,9 +121,9 @@ class Hierarchy:
     def find_moved(self, roots: Collection[str]) -> set[str]:
         """Return the existing providers in the subtrees of moved providers, before or after the batch."""
         moved_uuids: set[str] = set()
-        for parent_of in (self.before.get, self.parent):
+        for parent_of in (self.former_parents.get, self.parent):
             children: defaultdict[str | None, list[str]] = defaultdict(list)
-            for uuid in {**self.before, **self.wanted}:
+            for uuid in {**self.former_parents, **self.new_parents}:
                 children[parent_of(uuid)].append(uuid)
             pending_uuids, reached_uuids = [*roots], set[str]()
             while pending_uuids:
@@ -128,7 +132,7 @@ class Hierarchy:
                 if uuid not in reached_uuids:
                     reached_uuids.add(uuid)
                     pending_uuids += children[uuid]
-            moved_uuids |= reached_uuids & self.before.keys()
+            moved_uuids |= reached_uuids & self.former_parents.keys()
         return moved_uuids
 
 

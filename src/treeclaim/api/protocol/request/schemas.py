@@ -75,7 +75,7 @@ Shape = Any
 AMOUNTS: Shape = {str: int}
 """Amounts by resource class."""
 
-HELD: Shape = {str: {"generation": int, "resources": AMOUNTS}}
+ALLOCATIONS: Shape = {str: {"generation": int, "resources": AMOUNTS}}
 """The allocations of a consumer by provider."""
 
 ROOTS: Shape = [{"uuid": str, "name": str}]

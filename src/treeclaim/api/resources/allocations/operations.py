@@ -16,10 +16,10 @@ from treeclaim.api.protocol.operations import (
 )
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import (
+    ALLOCATIONS,
     AMOUNTS,
     ANY_UUID,
     CLASS_NAME,
-    HELD,
     INTEGER,
     PROVIDER_KEY,
     SHORT_TEXT,
@@ -153,7 +153,7 @@ DETAILS: Shape = {
 """The stored details of a consumer in responses."""
 
 CONSUMER: Shape = (
-    {"allocations": HELD}
+    {"allocations": ALLOCATIONS}
     | {f"{name}?": shape for name, shape in OWNER.items()}
     | DETAILS
     | {"request_valid?": bool | None}

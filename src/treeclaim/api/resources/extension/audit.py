@@ -138,7 +138,7 @@ REPAIRED: Shape = {
 """Each repair of the request with its result."""
 
 
-_LATE = "Not tried: the deadline of the request has passed. Send fewer repairs."
+_DEADLINE_PASSED = "Not tried: the deadline of the request has passed. Send fewer repairs."
 _FAILED = "Not tried: the database failed at an earlier repair."
 
 _ONE_AT_A_TIME = Gate(1)
@@ -207,7 +207,7 @@ def repair_findings(call: Call, body: RepairsBody) -> Answer:
     not_tried = ""
     for item in body.repairs:
         if not not_tried and call.deadline.is_over:
-            not_tried = _LATE
+            not_tried = _DEADLINE_PASSED
         if not_tried:
             results.append(
                 _make_repair_document(item, RepairOutcome(RepairResult.REFUSED, not_tried))
@@ -219,7 +219,7 @@ def repair_findings(call: Call, body: RepairsBody) -> Answer:
             if not results:
                 raise
             outcome = RepairOutcome(RepairResult.REFUSED, str(error))
-            not_tried = _LATE if call.deadline.is_over else _FAILED
+            not_tried = _DEADLINE_PASSED if call.deadline.is_over else _FAILED
         results.append(_make_repair_document(item, outcome))
     return {"repairs": results}
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import Alternatives, Body, ConsumerKey, ShortText
 from treeclaim.api.protocol.request.query_models import ClassNames, Membership, Time, Uuids
-from treeclaim.api.protocol.request.schemas import HELD, TYPE_NAME, Shape
+from treeclaim.api.protocol.request.schemas import ALLOCATIONS, TYPE_NAME, Shape
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
 from treeclaim.api.resources.allocations.operations import DETAILS, OWNER, SHOWN_HOLD
@@ -40,7 +40,7 @@ class ConsumersQuery(lists.ListQuery):
     created_since: Time | None = None
 
 
-_CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNER | DETAILS
+_CONSUMER: Shape = {"uuid": str, "allocations": ALLOCATIONS} | OWNER | DETAILS
 
 
 @operation(
@@ -100,7 +100,7 @@ _HOLD: Shape = {
     "project_id": str,
     "user_id": str,
     "consumer_generation": int,
-    "allocations": HELD,
+    "allocations": ALLOCATIONS,
     "hold": SHOWN_HOLD,
 }
 

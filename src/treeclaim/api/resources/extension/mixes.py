@@ -20,7 +20,7 @@ from treeclaim.store.operations import mixes
 _LONGEST = 256 * 1024
 """Most bytes of a mix, which every call with the mix parses."""
 
-_SHOWN: Shape = {"requests": {str: {"query": str, "weight": int}}}
+_MIX: Shape = {"requests": {str: {"query": str, "weight": int}}}
 
 
 class WeightedQuery(Body):
@@ -39,7 +39,7 @@ class MixBody(Body):
 @operation(
     "GET /treeclaim/mixes",
     policy="placement:allocation_candidates:list",
-    shows={"mixes": {str: _SHOWN}},
+    shows={"mixes": {str: _MIX}},
 )
 def list_mixes(call: Call) -> Answer:
     """List mixes: the requests that the cloud expects."""
@@ -49,7 +49,7 @@ def list_mixes(call: Call) -> Answer:
 @operation(
     "GET /treeclaim/mixes/{name}",
     policy="placement:allocation_candidates:list",
-    shows=_SHOWN,
+    shows=_MIX,
 )
 def show_mix(call: Call) -> Answer:
     """Show a mix as it was written."""

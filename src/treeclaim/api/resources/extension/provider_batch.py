@@ -61,7 +61,7 @@ from treeclaim.store.operations.providers.entries import write_entries
 _MOST_MEMBERS = 30_000
 """Most members of a part in one entry."""
 
-SHOWN: Mapping[ProviderPart[Any], Shape] = {
+PART_SHAPES: Mapping[ProviderPart[Any], Shape] = {
     INVENTORIES: {str: INVENTORY},
     TRAITS: [str],
     AGGREGATES: [str],
@@ -197,7 +197,7 @@ class BatchBody(Body):
     dry_run: bool = False
 
 
-_APPLIED: Shape = {
+_OUTCOMES: Shape = {
     "providers": [{"uuid": str, "generation": int, "result": BatchResult, "changed": [str]}]
 }
 """The outcome of each entry, in the order of the request."""
@@ -210,13 +210,13 @@ class _DryRunError(Exception):
 
     def __init__(self, outcomes: Sequence[EntryOutcome]) -> None:
         super().__init__()
-        self.applied = outcomes
+        self.outcomes = outcomes
 
 
 @operation(
     "POST /treeclaim/providers",
     policy="placement:resource_providers:list",
-    shows=_APPLIED,
+    shows=_OUTCOMES,
     has_cache_headers=False,
 )
 def apply_providers(call: Call, body: BatchBody) -> Answer:
@@ -240,7 +240,7 @@ def _apply(
     try:
         return call.services.store.write(apply_entries)
     except _DryRunError as dry_run_end:
-        return dry_run_end.applied
+        return dry_run_end.outcomes
 
 
 def _require_allowed(call: Call, body: BatchBody) -> None:

@@ -12,7 +12,7 @@ from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.query_models import Amounts, Uuids
 from treeclaim.api.protocol.request.schemas import AMOUNTS, Shape, list_pattern, text
 from treeclaim.api.resources.extension import lists
-from treeclaim.api.resources.extension.provider_batch import SHOWN
+from treeclaim.api.resources.extension.provider_batch import PART_SHAPES
 from treeclaim.forest.listing.selection import Page, select_page, select_rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor, write_cursor
@@ -65,7 +65,7 @@ _PROVIDER: Shape = {
     "parent_provider_uuid": str | None,
     "root_provider_uuid": str,
     "usages?": AMOUNTS,
-    **{f"{part.name}?": shape for part, shape in SHOWN.items()},
+    **{f"{part.name}?": shape for part, shape in PART_SHAPES.items()},
     f"{_ALLOCATIONS}?": {str: {"resources": AMOUNTS, "consumer_generation": int}},
 }
 

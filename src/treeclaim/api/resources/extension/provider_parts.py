@@ -20,7 +20,7 @@ from treeclaim.api.protocol.operations import (
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
 from treeclaim.api.protocol.request.schemas import Shape, text
 from treeclaim.api.resources.allocations.hold_terms import read_until
-from treeclaim.api.resources.extension.provider_batch import SHOWN, AttributesBody
+from treeclaim.api.resources.extension.provider_batch import PART_SHAPES, AttributesBody
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
     read_provider_body,
@@ -39,7 +39,10 @@ from treeclaim.model.provider import (
 from treeclaim.store.operations.providers import conditions as store
 from treeclaim.store.operations.providers.entries import write_part
 
-_ATTRIBUTES: Shape = {"resource_provider_generation": int, ATTRIBUTES.name: SHOWN[ATTRIBUTES]}
+_ATTRIBUTES: Shape = {
+    "resource_provider_generation": int,
+    ATTRIBUTES.name: PART_SHAPES[ATTRIBUTES],
+}
 
 
 @operation(
@@ -83,7 +86,7 @@ def _make_attributes_document(attributes: Attributes, generation: int) -> Answer
     }
 
 
-_AFFECTED = DescribedResponse(shows={"consumers": int, "providers": int})
+_AFFECTED_COUNTS = DescribedResponse(shows={"consumers": int, "providers": int})
 
 
 class ConditionBody(Body):
@@ -124,7 +127,7 @@ def read_condition(call: Call, key: str, body: ConditionBody) -> Condition:
 @operation(
     "GET /treeclaim/providers/{uuid}/conditions",
     policy=CONDITIONS.read_rule,
-    shows={CONDITIONS.name: SHOWN[CONDITIONS]},
+    shows={CONDITIONS.name: PART_SHAPES[CONDITIONS]},
 )
 def list_conditions(call: Call) -> Answer:
     """Show the conditions of a resource provider."""
@@ -137,7 +140,7 @@ def list_conditions(call: Call) -> Answer:
 @operation(
     "PUT /treeclaim/providers/{uuid}/conditions/{key}",
     policy=CONDITIONS.write_rule,
-    responses=(EMPTY, _AFFECTED),
+    responses=(EMPTY, _AFFECTED_COUNTS),
     body=BodyReader(ConditionBody),
     forms=ValueForms(path={"key": text(CONDITION_KEY)}),
 )

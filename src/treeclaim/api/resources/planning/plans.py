@@ -282,7 +282,7 @@ class MovesBody(PlanBody):
     both_at_once: bool = True
 
 
-_HELD: Shape = {str: {"resources": AMOUNTS}}
+_ALLOCATIONS: Shape = {str: {"resources": AMOUNTS}}
 _SITUATION: Shape = {"left": int | None, "fits": int | None, "empty_trees": int}
 
 MOVES: Shape = {
@@ -295,8 +295,8 @@ MOVES: Shape = {
         {
             "consumer": str,
             "alternative": int,
-            "from": _HELD,
-            "to": _HELD,
+            "from": _ALLOCATIONS,
+            "to": _ALLOCATIONS,
             "mappings": dict,
             "from_roots": ROOTS,
             "to_roots": ROOTS,
