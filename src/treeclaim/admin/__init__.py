@@ -11,14 +11,14 @@ class Census:
     """The process ids of a service's workers, by state.
 
     Attributes:
-        silent: Workers that have stalled.
-        reading: Answering workers that have just read the inventory.
+        silent_pids: Workers that have stalled.
+        reading_pids: Answering workers that have just read the inventory.
         is_reload_refused: Whether the last reload was refused.
     """
 
-    answering: Sequence[int]
-    silent: Sequence[int]
-    reading: Sequence[int] = ()
+    answering_pids: Sequence[int]
+    silent_pids: Sequence[int]
+    reading_pids: Sequence[int] = ()
     is_reload_refused: bool = False
 
 

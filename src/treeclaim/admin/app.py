@@ -67,9 +67,9 @@ def _show_live(census: TakeCensus | None, response: falcon.Response) -> None:
     if census is None:
         return
     workers = census()
-    if workers.silent and not workers.answering:
+    if workers.silent_pids and not workers.answering_pids:
         _refuse(response, f"not alive: {_describe_silent(workers)}")
-    elif workers.silent:
+    elif workers.silent_pids:
         response.text = f"alive, but {_describe_silent(workers)}\n"
 
 
@@ -119,10 +119,10 @@ def _find_database_fault(store: Store) -> str | None:
 
 
 def _find_worker_fault(census: Census) -> str | None:
-    if not census.answering:
-        reason = f": {_describe_silent(census)}" if census.silent else ""
+    if not census.answering_pids:
+        reason = f": {_describe_silent(census)}" if census.silent_pids else ""
         return f"no worker answers{reason}"
-    return None if census.reading else "no worker can answer a read"
+    return None if census.reading_pids else "no worker can answer a read"
 
 
 def _find_keystone_fault(fault: KeystoneFault) -> str | None:
@@ -134,7 +134,7 @@ def _describe_keystone(fault: KeystoneFault) -> str:
 
 
 def _describe_worker_problems(census: Census) -> Iterator[str]:
-    if unable_pids := sorted({*census.answering} - {*census.reading}):
+    if unable_pids := sorted({*census.answering_pids} - {*census.reading_pids}):
         yield f"these worker processes cannot answer a read: {', '.join(map(str, unable_pids))}"
     if census.is_reload_refused:
         yield "the last reload was refused; the log says why"
@@ -163,7 +163,7 @@ def _refuse(response: falcon.Response, reason: str) -> None:
 
 
 def _describe_silent(census: Census) -> str:
-    return f"these worker processes have stalled: {', '.join(map(str, census.silent))}"
+    return f"these worker processes have stalled: {', '.join(map(str, census.silent_pids))}"
 
 
 def _show_metrics(registry: CollectorRegistry, response: falcon.Response) -> None:

@@ -144,9 +144,9 @@ def collect_processes(pids_without_files: Sequence[int] = ()) -> Iterator[Metric
         except OSError:
             # The process has ended, or belongs to another user.
             continue
-        ticks = int(fields[_UTIME]) + int(fields[_STIME])
+        cpu_ticks = int(fields[_UTIME]) + int(fields[_STIME])
         labels = [pid, _PROGRAM]
-        cpu.add_metric(labels, ticks / os.sysconf("SC_CLK_TCK"))
+        cpu.add_metric(labels, cpu_ticks / os.sysconf("SC_CLK_TCK"))
         memory.add_metric(labels, int(fields[_RSS]) * os.sysconf("SC_PAGE_SIZE"))
         threads.add_metric(labels, int(fields[_THREADS]))
         descriptors.add_metric(labels, descriptor_count)
@@ -156,7 +156,7 @@ def collect_processes(pids_without_files: Sequence[int] = ()) -> Iterator[Metric
 def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
     """Yield the numbers of workers by state."""
     census = take_census()
-    worker_pids = {*census.answering, *census.silent}
+    worker_pids = {*census.answering_pids, *census.silent_pids}
     hidden_pids = worker_pids - {int(pid) for pid in _find_pids_with_files()}
     workers = GaugeMetricFamily(
         "treeclaim_workers",
@@ -164,10 +164,10 @@ def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
         "reading (have just read the inventory).",
         labels=["state"],
     )
-    workers.add_metric(["answering"], len(census.answering))
-    workers.add_metric(["silent"], len(census.silent))
+    workers.add_metric(["answering"], len(census.answering_pids))
+    workers.add_metric(["silent"], len(census.silent_pids))
     workers.add_metric(["hidden"], len(hidden_pids))
-    workers.add_metric(["reading"], len(census.reading))
+    workers.add_metric(["reading"], len(census.reading_pids))
     yield workers
     yield GaugeMetricFamily(
         "treeclaim_reload_refused",

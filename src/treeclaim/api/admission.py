@@ -44,13 +44,13 @@ class Admission:
     """Admits requests by kind to the request threads of the server."""
 
     def __init__(self, threads: int) -> None:
-        shared = max(threads - 1, 1)
-        self._all = _ThreadShare(shared)
-        half = max(threads // 2, 1)
+        shared_threads = max(threads - 1, 1)
+        self._all_kinds = _ThreadShare(shared_threads)
+        half_threads = max(threads // 2, 1)
         self._kinds = {
-            WaitKind.WRITE: _ThreadShare(half),
-            WaitKind.READ: _ThreadShare(shared),
-            WaitKind.LOOKUP: _ThreadShare(half, threads // 4, LOOKUPS_STALLED_AFTER),
+            WaitKind.WRITE: _ThreadShare(half_threads),
+            WaitKind.READ: _ThreadShare(shared_threads),
+            WaitKind.LOOKUP: _ThreadShare(half_threads, threads // 4, LOOKUPS_STALLED_AFTER),
         }
 
     @contextmanager
@@ -67,13 +67,13 @@ class Admission:
         kind_gate = self._kinds[kind]
         kind_gate.enter(end, is_gone)
         try:
-            self._all.enter(end, is_gone)
+            self._all_kinds.enter(end, is_gone)
             try:
                 yield
             except BaseException as error:
-                self._all.leave(error)
+                self._all_kinds.leave(error)
                 raise
-            self._all.leave(None)
+            self._all_kinds.leave(None)
         except BaseException as error:
             kind_gate.leave(error)
             raise
@@ -84,9 +84,9 @@ class _ThreadShare(Gate):
     """The threads of one kind of requests; up to `most_waiting` requests wait in their threads while it is stalled."""
 
     def __init__(
-        self, most: int, most_waiting: int = 0, stalled_after: float = STALLED_AFTER
+        self, most_threads: int, most_waiting: int = 0, stalled_after: float = STALLED_AFTER
     ) -> None:
-        super().__init__(most)
+        super().__init__(most_threads)
         self._most_waiting = most_waiting
         self._stalled_after = stalled_after
         self._progress_at = time.monotonic()

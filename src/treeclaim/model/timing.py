@@ -70,10 +70,10 @@ class Stages:
 
     __slots__ = ("reported_elsewhere", "seconds", "since", "stage")
 
-    def __init__(self, first: str = RELATE) -> None:
+    def __init__(self, first_stage: str = RELATE) -> None:
         self.seconds: dict[str, float] = {}
         self.reported_elsewhere: Collection[str] = ()
-        self.stage = first
+        self.stage = first_stage
         self.since = perf_counter()
 
     def enter(self, stage: str) -> str:

@@ -42,7 +42,7 @@ class FollowedFiles(Generic[_Contents]):
         """
         self._contents_name = contents_name
         self._list_files = list_files
-        self._read = read
+        self._read_contents = read
         self._fault = fault
         self._lock = threading.Lock()
         self._state = self._read_state()
@@ -66,7 +66,7 @@ class FollowedFiles(Generic[_Contents]):
             # An invalid file is read and reported once.
             self._state = state
             try:
-                self._contents = self._read()
+                self._contents = self._read_contents()
             except self._fault as error:
                 _LOG.error("The last valid %s still apply: %s", self._contents_name, error)
             else:

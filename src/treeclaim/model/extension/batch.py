@@ -152,25 +152,25 @@ def find_sound_targets(
     the providers by UUID. Names must be unique in the state after the call. `problems` receives the faults.
     """
     candidate_targets: list[Target[Row]] = []
-    first: dict[str, int] = {}
+    index_by_uuid: dict[str, int] = {}
     for index, (entry, uuid) in enumerate(zip(entries, find_uuids(entries, holders), strict=True)):
         if uuid is None:
             text = f"No resource provider with name {entry.name} found; a new one needs a uuid."
             problems.append(EntryFault(index, InvalidValueError(text)))
-        elif first.setdefault(uuid, index) != index:
-            text = f"It is the same provider as providers[{first[uuid]}]."
+        elif index_by_uuid.setdefault(uuid, index) != index:
+            text = f"It is the same provider as providers[{index_by_uuid[uuid]}]."
             problems.append(EntryFault(index, InvalidValueError(text)))
         else:
             candidate_targets.append(Target(index, entry, uuid, rows.get(uuid), uuid not in rows))
     duplicate_names = _find_duplicate_names(candidate_targets, holders)
-    sound = []
+    sound_targets = []
     for target in candidate_targets:
         error = _find_fault(target, duplicate_names)
         if error is None:
-            sound.append(target)
+            sound_targets.append(target)
         else:
             problems.append(EntryFault(target.index, error))
-    return sound
+    return sound_targets
 
 
 def _find_duplicate_names(targets: Sequence[Target[Row]], holders: Mapping[str, str]) -> set[str]:

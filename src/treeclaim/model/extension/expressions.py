@@ -200,7 +200,7 @@ class _Reader:
             return Comparison(name, Operator.EQUAL, (True,))
         self._at = sign.end()
         operator = Operator(sign[0])
-        return Comparison(name, operator, (self._value(ordered=operator not in _NO_ORDER),))
+        return Comparison(name, operator, (self._value(is_ordered=operator not in _NO_ORDER),))
 
     def _list(self) -> tuple[ExpressionValue, ...]:
         if not self._opens():
@@ -219,7 +219,7 @@ class _Reader:
         self.names[name] = None
         return name
 
-    def _value(self, *, ordered: bool = False) -> ExpressionValue:
+    def _value(self, *, is_ordered: bool = False) -> ExpressionValue:
         """Read a value; an ordered value is a number or a version."""
         word = self._next_word()
         self._values += 1
@@ -232,7 +232,7 @@ class _Reader:
             return self._integer(word)
         if _VERSION.fullmatch(word):
             return self._version(word)
-        if ordered:
+        if is_ordered:
             self._refuse()
         if word in _TRUTHS:
             self._at += len(word)
@@ -245,9 +245,9 @@ class _Reader:
         self._at += len(word)
         return int(word)
 
-    def _version(self, first: str) -> VersionValue:
+    def _version(self, first_word: str) -> VersionValue:
         begin = self._at
-        self._at += len(first)
+        self._at += len(first_word)
         while number := _FURTHER_NUMBER.match(self._text, self._at):
             self._at = number.end()
         return VersionValue.of(self._text[begin + 1 : self._at])

@@ -77,9 +77,9 @@ def parse_root(values: ParameterValues, version: Version) -> ProviderConditions:
     except InvalidQueryError as error:
         raise unusable_parameter("root_member_of", str(error)) from error
     trees = _parse_root_in_tree(values)
-    where = tuple(parse_where("root_where", text) for text in values.get("root_where", []))
+    expressions = tuple(parse_where("root_where", text) for text in values.get("root_where", []))
     return ProviderConditions.together(
-        [traits, membership, trees, ProviderConditions(where=where)]
+        [traits, membership, trees, ProviderConditions(where=expressions)]
     )
 
 

@@ -171,11 +171,11 @@ def _parse_extension(group: _Group, kind: str, suffix: str, value: str) -> None:
     if kind == "preferred":
         group.preferred = parse_preferences(name, suffix, value)
     elif kind == "where":
-        where = ProviderConditions(where=(extension.parse_where(name, value),))
-        group.conditions = group.conditions.plus(where)
+        where_conditions = ProviderConditions(where=(extension.parse_where(name, value),))
+        group.conditions = group.conditions.plus(where_conditions)
     elif kind == "tolerates":
-        keys = ProviderConditions(tolerates=extension.parse_tolerates(name, value))
-        group.conditions = group.conditions.plus(keys)
+        tolerance_conditions = ProviderConditions(tolerates=extension.parse_tolerates(name, value))
+        group.conditions = group.conditions.plus(tolerance_conditions)
     else:
         trees: dict[str, Any] = {kind: extension.parse_trees(kind, value)}
         group.conditions = replace(group.conditions, **trees)

@@ -21,7 +21,7 @@ class ThreadPool:
     def __init__(self, threads: int, most_waiting: int) -> None:
         self._guard = threading.Lock()
         self._idle: list[_IdleThread] = []
-        self._waiting: deque[Job] = deque()
+        self._waiting_jobs: deque[Job] = deque()
         self._most_waiting = most_waiting
         for number in range(threads):
             start_helper_thread(f"requests-{number}", self._work)
@@ -37,9 +37,9 @@ class ThreadPool:
     def _submit(self, job: Job, most_waiting: int | None) -> bool:
         with self._guard:
             if not self._idle:
-                if most_waiting is not None and len(self._waiting) >= most_waiting:
+                if most_waiting is not None and len(self._waiting_jobs) >= most_waiting:
                     return False
-                self._waiting.append(job)
+                self._waiting_jobs.append(job)
                 return True
             thread = self._idle.pop()
         thread.wake_with(job)
@@ -52,8 +52,8 @@ class ThreadPool:
 
     def _next_job(self, thread: "_IdleThread") -> Job:
         with self._guard:
-            if self._waiting:
-                return self._waiting.popleft()
+            if self._waiting_jobs:
+                return self._waiting_jobs.popleft()
             self._idle.append(thread)
         return thread.wait_for_job()
 

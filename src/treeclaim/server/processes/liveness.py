@@ -88,7 +88,7 @@ class Heartbeat:
         """
         self._table = table
         self._row = row
-        self._read = read
+        self._read_inventory = read
         self._offer = offer
         self._is_reading = False
 
@@ -103,7 +103,7 @@ class Heartbeat:
 
     def _try_to_read(self) -> None:
         try:
-            self._read()
+            self._read_inventory()
             self._table.stamp_read(self._row)
         except TreeclaimError as error:
             _LOG.debug("The inventory cannot be read: %s", error)

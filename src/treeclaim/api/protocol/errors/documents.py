@@ -136,9 +136,9 @@ def make_batch_error(faults: Sequence[EntryFault], version: Version, replica: Re
         _make_fault_error(fault, version, replica if number < _MOST_SUGGESTIONS else None)
         for number, fault in enumerate(faults)
     ]
-    first = min(errors, key=lambda error: error.status)
-    first.further_errors = tuple(error for error in errors if error is not first)
-    return first
+    first_error = min(errors, key=lambda error: error.status)
+    first_error.further_errors = tuple(error for error in errors if error is not first_error)
+    return first_error
 
 
 def _make_fault_error(fault: EntryFault, version: Version, replica: Replica | None) -> ApiError:

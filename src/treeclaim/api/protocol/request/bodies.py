@@ -99,12 +99,12 @@ class Body(BaseModel):
         for name, member in value.items():
             if name not in bounds:
                 raise ValueError(quote_value(unknown_word(quote_value(name), bounds)))
-            may_be_null, most = bounds[name]
+            may_be_null, most_members = bounds[name]
             if member is None and not may_be_null:
                 raise ValueError(f"{name!r} is null; omit it")
             # pydantic would validate all members of a mapping before it counts them.
-            if most and isinstance(member, dict) and len(member) > most:
-                raise ValueError(f"{name}: {len(member)} are more than {most}")
+            if most_members and isinstance(member, dict) and len(member) > most_members:
+                raise ValueError(f"{name}: {len(member)} are more than {most_members}")
         return value
 
 
@@ -187,9 +187,9 @@ def _inline_definitions(schema: Schema, definitions: Mapping[str, Any]) -> Any:
 
 
 def _describe_problem(error: ValidationError, body: Any, within: str) -> str:
-    first = error.errors(include_url=False)[0]
-    kind, steps = first["type"], list(first["loc"])
-    values = dict(first.get("ctx", {}), value=abbreviate(first["input"]))
+    first_fault = error.errors(include_url=False)[0]
+    kind, steps = first_fault["type"], list(first_fault["loc"])
+    values = dict(first_fault.get("ctx", {}), value=abbreviate(first_fault["input"]))
     noun = _EXPECTED_KINDS.get(kind)
     if kind == "missing":
         text = f"{steps.pop()!r} is required"
@@ -200,7 +200,9 @@ def _describe_problem(error: ValidationError, body: Any, within: str) -> str:
     elif noun is not None:
         text = f"{values['value']} is not {noun}"
     else:
-        text = _PROBLEM_TEXTS[kind].format(**values) if kind in _PROBLEM_TEXTS else first["msg"]
+        text = (
+            _PROBLEM_TEXTS[kind].format(**values) if kind in _PROBLEM_TEXTS else first_fault["msg"]
+        )
         text = _MEMBER.sub(r"\1", text)
     place = ".".join(filter(None, (within, _format_place(body, steps))))
     return f"{place}: {text}" if place else text

@@ -117,13 +117,15 @@ def to_schema(shape: Shape) -> Schema:
 def _object_schema(shape: dict[Any, Shape]) -> Schema:
     if isinstance(shape.get("type"), str):
         return shape
-    first, member_shape = next(iter(shape.items()))
-    if first is str or first.startswith("^"):
-        return mapping(".*" if first is str else first, to_schema(member_shape))
+    first_key, member_shape = next(iter(shape.items()))
+    if first_key is str or first_key.startswith("^"):
+        return mapping(".*" if first_key is str else first_key, to_schema(member_shape))
     members = {name: to_schema(member_shape) for name, member_shape in shape.items()}
-    required = {name: schema for name, schema in members.items() if not name.endswith("?")}
-    optional = {name[:-1]: schema for name, schema in members.items() if name.endswith("?")}
-    return record(required, optional)
+    required_members = {name: schema for name, schema in members.items() if not name.endswith("?")}
+    optional_members = {
+        name[:-1]: schema for name, schema in members.items() if name.endswith("?")
+    }
+    return record(required_members, optional_members)
 
 
 UUID_PATTERN = r"(urn:uuid:)?\{?(-?[0-9a-fA-F]){32}\}?"

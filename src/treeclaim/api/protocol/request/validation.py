@@ -125,8 +125,8 @@ def _shorten_middle(message: str) -> str:
     """Shorten a message that begins with a value and ends with its problem."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
-    half = _LONGEST_MESSAGE // 2
-    return f"{message[:half]}\N{HORIZONTAL ELLIPSIS}{message[-half:]}"
+    half_length = _LONGEST_MESSAGE // 2
+    return f"{message[:half_length]}\N{HORIZONTAL ELLIPSIS}{message[-half_length:]}"
 
 
 def count_values(body: bytes) -> int:

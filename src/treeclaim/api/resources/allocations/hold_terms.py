@@ -95,16 +95,16 @@ def read_terms(call: Call, body: TermsBody) -> dict[str, Any]:
 
 def read_until(call: Call, value: str) -> datetime:
     """Parse an end to naive UTC in whole seconds; raise a 400 unless it is at least a second ahead."""
-    until = parse_utc(value)
-    if until is None:
+    end = parse_utc(value)
+    if end is None:
         raise bad_request(
             f"Invalid until: {quote_value(value)} is not a time in the form of RFC 3339."
         )
-    if until < call.services.store.read_clock() + _AHEAD:
+    if end < call.services.store.read_clock() + _AHEAD:
         raise bad_request(
             f"Invalid until: {quote_value(value)} must be at least a second after the database's time."
         )
-    return until.replace(microsecond=0)
+    return end.replace(microsecond=0)
 
 
 def require_type(consumer_type: str | None, hold: HoldTerms | None) -> str:

@@ -64,8 +64,8 @@ def parse_pairs(
 
 def _validate_values(values: Mapping[str, list[str]], checker: Checker) -> None:
     """Step A: validate the names, and the values of parameters without a group."""
-    first = {name: texts[0] for name, texts in values.items()}
-    problem = checker.find_problem(first, length=count_characters(first.items()))
+    first_values = {name: texts[0] for name, texts in values.items()}
+    problem = checker.find_problem(first_values, length=count_characters(first_values.items()))
     for name in _FIRST_VALUE_APPLIES:
         for value in values.get(name, [])[1:]:
             # The first value applies, but a malformed value is an error at any position (note N5).

@@ -236,9 +236,9 @@ def _find_findings(
 def _repair(call: Call, item: Any, *, dry_run: bool) -> RepairOutcome:
     services = call.services
     owner = (services.incomplete_project_id, services.incomplete_user_id)
-    until = call.deadline.at
+    end = call.deadline.at
     document = item.model_dump()
-    return repair(services.store, item.kind, document, owner, until=until, dry_run=dry_run)
+    return repair(services.store, item.kind, document, owner, until=end, dry_run=dry_run)
 
 
 def _make_repair_document(item: Any, outcome: RepairOutcome) -> dict[str, Any]:

@@ -194,11 +194,11 @@ def place_consumers(call: Call, body: PlacementsBody) -> Answer:
     arrival = start_search(call)
     texts = chain.from_iterable(request.alternatives for request in body.requests)
     queries = QueryParser(call, arrival, chain(texts, body.placed_queries))
-    placing = read_placing(call, body, queries)
+    placing_call = read_placing(call, body, queries)
     assumptions = read_assumptions(call, body, queries)
     if assumptions and not body.dry_run:
         raise bad_request("'given' needs 'dry_run'.")
-    placer = Placer(call, placing, arrival, is_dry=body.dry_run, assumptions=assumptions)
+    placer = Placer(call, placing_call, arrival, is_dry=body.dry_run, assumptions=assumptions)
     return placer.place()
 
 
@@ -214,7 +214,7 @@ def count_fitting(call: Call, body: CapacityBody) -> Answer:
     arrival = start_search(call)
     queries = QueryParser(call, arrival, [*body.requests.values(), *body.placed_queries])
     seconds = arrival.seconds
-    fitting = CapacityLimits(
+    limits = CapacityLimits(
         domains=body.domains,
         limit=body.limit,
         end=None if seconds is None else time.monotonic() + _SHARE_OF_TIME * seconds,
@@ -224,7 +224,7 @@ def count_fitting(call: Call, body: CapacityBody) -> Answer:
     }
     require_may_draw(call, *requests.values())
     assumptions = read_assumptions(call, body, queries)
-    return answer_question(call, capacity_question(requests, fitting), assumptions, arrival)
+    return answer_question(call, capacity_question(requests, limits), assumptions, arrival)
 
 
 def read_placing(call: Call, body: PlacementsBody, queries: QueryParser) -> PlacingCall:
@@ -242,10 +242,10 @@ def read_placing(call: Call, body: PlacementsBody, queries: QueryParser) -> Plac
         _read_rule(f"rules[{number}]", rule, len(requests))
         for number, rule in enumerate(body.rules)
     )
-    placing = PlacingCall(requests, rules, partial=body.partial, explain=body.explain)
-    _require_disjoint(placing)
-    _require_one_place(placing)
-    return placing
+    placing_call = PlacingCall(requests, rules, partial=body.partial, explain=body.explain)
+    _require_disjoint(placing_call)
+    _require_one_place(placing_call)
+    return placing_call
 
 
 def _require_few(body: PlacementsBody, options: cfg.ConfigOpts.GroupAttr) -> None:

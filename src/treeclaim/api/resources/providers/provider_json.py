@@ -68,10 +68,10 @@ def serialize_provider_list(providers: ProviderList, call: Call) -> Iterable[byt
 
 def _serialize_pieces(providers: ProviderList, template: bytes) -> Iterator[bytes]:
     yield b'{"resource_providers":['
-    for first in range(0, len(providers), _PIECE_SIZE):
-        if first:
+    for begin in range(0, len(providers), _PIECE_SIZE):
+        if begin:
             yield b","
-        yield b",".join(_serialize_rows(template, providers.entries(first, first + _PIECE_SIZE)))
+        yield b",".join(_serialize_rows(template, providers.entries(begin, begin + _PIECE_SIZE)))
     yield b"]}"
 
 
