@@ -148,7 +148,7 @@ class MeasuringBudget(Budget):
 
     def hold(self, nbytes):
         super().hold(nbytes)
-        self.most_held = max(self.most_held, self._held)
+        self.most_held = max(self.most_held, self._held_bytes)
 
     def check(self):
         self.note_check()

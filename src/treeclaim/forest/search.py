@@ -83,14 +83,14 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     trees = stages.timed("anchors", find_anchors(problem, pace))
     # Stage: prepare the domains of all slots for as many anchors as the limit requires. Drop anchors
     # if counting proves that they cannot serve all slots, or that a same_subtree list has no head.
-    ready = stages.timed("stage", prepare_stages(problem, trees, pace))
+    prepared_stages = stages.timed("stage", prepare_stages(problem, trees, pace))
     # Combine: fill slot after slot in whole blocks of partial candidates, and drop those that break
     # a rule as early as possible.
-    blocks = stages.timed("combine", combine_stages(problem, ready, pace))
+    blocks = stages.timed("combine", combine_stages(problem, prepared_stages, pace))
     # Distinct: sharing providers can form the same candidate under several anchors.
-    once = stages.timed("distinct", drop_repetitions(problem, blocks))
+    distinct_blocks = stages.timed("distinct", drop_repetitions(problem, blocks))
     # Limit: apply the operator's maximum, then the client's limit or a random sample. The canonical
     # order is the same in every worker, so all workers cut off the same candidates.
     if problem.plan.request.nested:
-        return gather_blocks(apply_limit(problem, once))
-    return gather_blocks(limit_below_1_29(problem, once, summaries))
+        return gather_blocks(apply_limit(problem, distinct_blocks))
+    return gather_blocks(limit_below_1_29(problem, distinct_blocks, summaries))

@@ -49,8 +49,8 @@ class Summaries:
         self._order = problem.order
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
         # Only the older form depends on single providers.
-        shown = 0 if form.nested else self._forest.row_count
-        self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
+        provider_count = 0 if form.nested else self._forest.row_count
+        self._provider_used: Mask = np.zeros(provider_count, dtype=np.bool_)
 
     def add_trees(self, block: Choices) -> None:
         """Add the trees of returned candidates."""
@@ -157,8 +157,8 @@ class ResponseBody:
         yield b'{"allocation_requests":['
         separator = b""
         # A body that is sent as a whole stays in memory until it is complete.
-        wanted = self._problem.wanted
-        is_short = wanted is not None and wanted <= _MOST_HELD
+        wanted_count = self._problem.wanted_count
+        is_short = wanted_count is not None and wanted_count <= _MOST_HELD
         is_held = (is_short and not self._problem.takes_turns) or bool(self._problem.plan.split)
         for piece in self._candidates():
             if separator:
@@ -238,21 +238,21 @@ ServedGroup = tuple[str, int]
 
 
 def list_allocations(
-    plan: Plan, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
+    plan: Plan, chosen_rows: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
 ) -> tuple[list[Allocation], list[ServedGroup]]:
     """Return the allocations of a candidate, and the groups that its providers serve.
 
-    `chosen` holds rows by slot; `parts` the class, row and units of each part of divided amounts.
+    `chosen_rows` holds rows by slot; `parts` the class, row and units of each part of divided amounts.
     """
     allocations: list[Allocation] = []
-    served: list[ServedGroup] = []
-    for slot, row in zip(plan.slots, chosen, strict=True):
-        served.append((slot.suffix, row))
+    served_groups: list[ServedGroup] = []
+    for slot, row in zip(plan.slots, chosen_rows, strict=True):
+        served_groups.append((slot.suffix, row))
         allocations += [(row, name, units) for name, units in slot.resources.items()]
     for name, row, units in parts:
-        served.append((NO_GROUP, row))
+        served_groups.append((NO_GROUP, row))
         allocations.append((row, name, units))
-    return allocations, served
+    return allocations, served_groups
 
 
 def candidate_body(
@@ -280,7 +280,7 @@ class SplitAnswer(ResponseBody):
         candidates: list[SplitCandidate] = list(self._blocks)
         self.candidates = len(candidates)
         for candidate in candidates:
-            allocations, served = list_allocations(plan, candidate.chosen, candidate.parts)
+            allocations, served = list_allocations(plan, candidate.chosen_rows, candidate.parts)
             self._summaries.add_trees_of_providers([row for row, _, _ in allocations])
             amounts, mappings = candidate_body(allocations, served, uuid_of)
             resources = {uuid: {"resources": of_uuid} for uuid, of_uuid in amounts.items()}

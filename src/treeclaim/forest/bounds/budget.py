@@ -46,7 +46,7 @@ class Budget:
         self._seconds = seconds
         self._at = None if seconds is None else now + seconds
         self._most_bytes = most_bytes
-        self._held = 0
+        self._held_bytes = 0
         self._interrupted = interrupted
         self._next_interrupt = now
 
@@ -68,8 +68,8 @@ class Budget:
         Raises:
             SearchTooLargeError: if the search exceeds its memory.
         """
-        self._held += nbytes
-        if nbytes > 0 and self._most_bytes is not None and self._held > self._most_bytes:
+        self._held_bytes += nbytes
+        if nbytes > 0 and self._most_bytes is not None and self._held_bytes > self._most_bytes:
             raise SearchTooLargeError(self._most_bytes // _MEGABYTE)
 
     @contextmanager
@@ -84,11 +84,11 @@ class Budget:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """At the end of the block, release the memory that was counted in it."""
-        before = self._held
+        before = self._held_bytes
         try:
             yield
         finally:
-            self._held = before
+            self._held_bytes = before
 
     @contextmanager
     def ending(self, at: float | None) -> Iterator[None]:

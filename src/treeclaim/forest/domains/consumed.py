@@ -37,16 +37,16 @@ class OptionUses:
     Attributes:
         codes: Codes of inventories, int64, shape (options, most of any option); `NO_CODE` as padding.
         amounts: Units that the slot uses, int64, of the same shape.
-        free: Free units, int64, of the same shape.
+        free_units: Free units, int64, of the same shape.
     """
 
     codes: Integers
     amounts: Integers
-    free: Integers
+    free_units: Integers
 
     def of_options(self, options: Mask) -> "OptionUses":
         """Return the uses of some options."""
-        return OptionUses(self.codes[options], self.amounts[options], self.free[options])
+        return OptionUses(self.codes[options], self.amounts[options], self.free_units[options])
 
 
 def has_consumption(forest: Forest) -> bool:
@@ -101,8 +101,8 @@ def _compute_units_with_room(
     forest: Forest, columns: ClassInventories, indices: Integers
 ) -> Integers:
     units = np.full(len(indices), np.iinfo(np.int64).max)
-    for consuming_indices, _, use, _, free in _iterate_uses(forest, columns, indices):
-        units[consuming_indices] = np.minimum(units[consuming_indices], free // use.amount)
+    for consuming_indices, _, use, _, free_units in _iterate_uses(forest, columns, indices):
+        units[consuming_indices] = np.minimum(units[consuming_indices], free_units // use.amount)
     return units
 
 
@@ -119,13 +119,13 @@ def _iterate_uses(
         rows = columns.row.values[indices[which]]
         for number, use in enumerate(uses):
             consumed_rows = rows + use.offset
-            free = forest.classes[use.class_id].free.values
+            free_units = forest.classes[use.class_id].free.values
             yield (
                 which,
                 number,
                 use,
                 consumed_rows,
-                free[_indices_by_row(forest, use.class_id)[consumed_rows]],
+                free_units[_indices_by_row(forest, use.class_id)[consumed_rows]],
             )
 
 
@@ -155,7 +155,7 @@ def have_room_for_consumed(
         # Several classes may use the same inventory.
         numbers = np.flatnonzero(fits)
         uses = find_uses(forest, pairs, amounts, numbers)
-        fits[numbers] = (uses.amounts <= uses.free).all(axis=1)
+        fits[numbers] = (uses.amounts <= uses.free_units).all(axis=1)
     return fits
 
 
@@ -174,7 +174,7 @@ def find_uses(
     uses = OptionUses(
         *(
             np.concatenate([getattr(part, name) for part in parts], axis=1)
-            for name in ("codes", "amounts", "free")
+            for name in ("codes", "amounts", "free_units")
         )
     )
     if len(amounts) > 1:
@@ -192,17 +192,17 @@ def _find_uses_of_class(
     class_id = forest.catalogue.resource_classes[name].id
     if class_id in forest.holdings.patterns.consumed:
         codes = class_id * count + pairs.provider[numbers]
-        free = columns.free.values[indices]
-        yield OptionUses(codes[:, None], np.full_like(codes, amount)[:, None], free[:, None])
+        free_units = columns.free.values[indices]
+        yield OptionUses(codes[:, None], np.full_like(codes, amount)[:, None], free_units[:, None])
     consumption = list(_iterate_uses(forest, columns, indices))
     shape = len(numbers), 1 + max((place for _, place, _, _, _ in consumption), default=-1)
     uses = OptionUses(
         np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     )
-    for which, place, use, consumed_rows, free in consumption:
+    for which, place, use, consumed_rows, free_units in consumption:
         uses.codes[which, place] = use.class_id * count + consumed_rows
         uses.amounts[which, place] = amount * use.amount
-        uses.free[which, place] = free
+        uses.free_units[which, place] = free_units
     yield uses
 
 

@@ -170,22 +170,24 @@ def build_domain(
     slot by class name if its uses are compared; else it is None.
     """
     pairs, fits = relation.pairs, relation.fits
-    chosen, starts = _select_pairs(pairs.starts, anchors)
+    selected_pairs, starts = _select_pairs(pairs.starts, anchors)
     if fits is not None:
-        fits = fits[chosen]
+        fits = fits[selected_pairs]
         starts = counts_before(fits)[starts]
     room = {}
     for name in joint_classes:
         indices = pairs.indices[name]
         numbers = np.arange(indices.start, indices.stop) if isinstance(indices, slice) else indices
-        room[name] = forest.class_inventories(name).room(_select_fitting(numbers[chosen], fits))
+        room[name] = forest.class_inventories(name).room(
+            _select_fitting(numbers[selected_pairs], fits)
+        )
     option_uses = None
     if uses is not None:
-        numbers = _select_fitting(np.arange(len(pairs.provider))[chosen], fits)
+        numbers = _select_fitting(np.arange(len(pairs.provider))[selected_pairs], fits)
         option_uses = find_uses(forest, pairs, uses, numbers)
     return Domain(
         starts=starts,
-        rows=_select_fitting(pairs.provider[chosen], fits),
+        rows=_select_fitting(pairs.provider[selected_pairs], fits),
         order=forest.order,
         is_local=pairs.is_local,
         room=room,
@@ -206,5 +208,5 @@ def _select_pairs(starts: Integers, anchors: Integers) -> tuple[Integers | slice
 
 
 def _select_fitting(numbers: Integers, fits: Mask | None) -> Integers:
-    kept: Integers = numbers if fits is None else numbers[fits]
-    return kept
+    fitting_numbers: Integers = numbers if fits is None else numbers[fits]
+    return fitting_numbers

@@ -65,7 +65,7 @@ class _Versions:
     def __init__(self, attributes: AttributeColumns, budget: Budget) -> None:
         self._texts = attributes.texts
         self._budget = budget
-        self._read: dict[int, tuple[int, ...] | None] = {}
+        self._numbers_by_code: dict[int, tuple[int, ...] | None] = {}
 
     def compare_texts(
         self,
@@ -80,12 +80,12 @@ class _Versions:
         for nth, code in enumerate(np.flatnonzero(is_there).tolist()):
             if nth % _CHECKED_EACH == 0:
                 self._budget.check()
-            if code not in self._read:
+            if code not in self._numbers_by_code:
                 text = self._texts[code]
-                self._read[code] = (
+                self._numbers_by_code[code] = (
                     VersionValue.of(text).numbers if _VERSION.fullmatch(text) else None
                 )
-            numbers = self._read[code]
+            numbers = self._numbers_by_code[code]
             if numbers is not None:
                 holds[code] = any(compare(numbers, version.numbers) for version in versions)
         return holds[codes]
@@ -96,7 +96,7 @@ class _Evaluator:
         self._attributes = attributes
         self._rows = rows
         self._versions = versions
-        self._known: dict[str, tuple[Kinds, Integers]] = {}
+        self._values_by_name: dict[str, tuple[Kinds, Integers]] = {}
 
     def evaluate(self, node: Node) -> Mask:
         holds: Mask
@@ -113,9 +113,9 @@ class _Evaluator:
         return holds
 
     def _values(self, name: str) -> tuple[Kinds, Integers]:
-        if name not in self._known:
-            self._known[name] = self._attributes.at(name, self._rows)
-        return self._known[name]
+        if name not in self._values_by_name:
+            self._values_by_name[name] = self._attributes.at(name, self._rows)
+        return self._values_by_name[name]
 
     def _compare(self, term: Comparison, kinds: Kinds, values: Integers) -> Mask:
         compare = _COMPARISONS[term.operator]

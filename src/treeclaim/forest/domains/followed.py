@@ -42,8 +42,8 @@ class _Followed(Generic[_Value]):
             if indices is None:
                 return None
             trees.append(forest.order.tree[columns.row.values[np.array(indices, dtype=np.int64)]])
-        written = np.unique(np.concatenate(trees)) if trees else np.arange(0)
-        return written if len(written) <= FEW_TREES_WRITTEN else None
+        written_trees = np.unique(np.concatenate(trees)) if trees else np.arange(0)
+        return written_trees if len(written_trees) <= FEW_TREES_WRITTEN else None
 
 
 def follow(

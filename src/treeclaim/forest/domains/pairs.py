@@ -115,17 +115,17 @@ def _splice_indices(
         return indices
     if isinstance(indices, slice):
         indices = np.arange(indices.start, indices.stop)
-    _, new = forest.class_inventories(name).indices_of(local)
-    return _replace_part(indices, replaced, new)
+    _, new_indices = forest.class_inventories(name).indices_of(local)
+    return _replace_part(indices, replaced, new_indices)
 
 
-def _replace_part(column: Integers, replaced: tuple[int, int], new: Integers) -> Integers:
+def _replace_part(column: Integers, replaced: tuple[int, int], new_values: Integers) -> Integers:
     """Replace a range of a column, in place if the length stays the same."""
     first, end = replaced
-    if len(new) == end - first:
-        column[first:end] = new
+    if len(new_values) == end - first:
+        column[first:end] = new_values
         return column
-    return np.concatenate([column[:first], new, column[end:]])
+    return np.concatenate([column[:first], new_values, column[end:]])
 
 
 @dataclass(frozen=True, slots=True)

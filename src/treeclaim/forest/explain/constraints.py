@@ -253,7 +253,7 @@ _Parts = Mapping[tuple[str, str | None], Sequence[Any]]
 
 def reduce_request(
     request: CandidateRequest,
-    kept: Collection[Constraint],
+    kept_constraints: Collection[Constraint],
     groups: Collection[str] | None,
     consuming: Collection[str],
 ) -> CandidateRequest:
@@ -262,7 +262,7 @@ def reduce_request(
     `consuming` has the classes with inventories that consume others.
     """
     parts: defaultdict[tuple[str, str | None], list[Any]] = defaultdict(list)
-    for constraint in kept:
+    for constraint in kept_constraints:
         parts[constraint.part or constraint.reason, constraint.group].append(constraint.value)
     reduced_groups = [
         _reduced_group(group, parts, consuming, request.can_split)
@@ -294,30 +294,30 @@ def reduce_request(
 
 
 def _reduced_conditions(parts: _Parts, group: str | None) -> ProviderConditions:
-    def kept(part: str) -> Sequence[Any]:
+    def get_values(part: str) -> Sequence[Any]:
         return parts.get((part, group), ())
 
     return ProviderConditions(
-        required=tuple(kept("required")),
-        forbidden=frozenset(kept("forbidden")),
-        member_of=tuple(kept("member_of")),
-        forbidden_aggregates=frozenset(kept("forbidden_aggregates")),
-        in_tree=next(iter(kept("in_tree")), ()),
-        in_subtree=next(iter(kept("in_subtree")), ()),
-        not_in_tree=next(iter(kept("not_in_tree")), ()),
-        where=tuple(kept("where")),
-        tolerates=next(iter(kept("tolerates")), None),
+        required=tuple(get_values("required")),
+        forbidden=frozenset(get_values("forbidden")),
+        member_of=tuple(get_values("member_of")),
+        forbidden_aggregates=frozenset(get_values("forbidden_aggregates")),
+        in_tree=next(iter(get_values("in_tree")), ()),
+        in_subtree=next(iter(get_values("in_subtree")), ()),
+        not_in_tree=next(iter(get_values("not_in_tree")), ()),
+        where=tuple(get_values("where")),
+        tolerates=next(iter(get_values("tolerates")), None),
     )
 
 
 def _reduced_group(
     group: RequestGroup, parts: _Parts, consuming: Collection[str], can_split: Collection[str]
 ) -> RequestGroup:
-    def kept(reason: Reason) -> Sequence[Any]:
+    def get_values(reason: Reason) -> Sequence[Any]:
         return parts.get((reason, group.suffix), ())
 
     classes, units, capacity, consumed = map(
-        kept, (Reason.NO_INVENTORY, Reason.AMOUNT_UNIT, Reason.CAPACITY, Reason.CONSUMED)
+        get_values, (Reason.NO_INVENTORY, Reason.AMOUNT_UNIT, Reason.CAPACITY, Reason.CONSUMED)
     )
     if group.suffix == NO_GROUP:
         units = [name for name in units if name not in can_split or name in capacity]
@@ -342,17 +342,17 @@ def matching_key(request: CandidateRequest) -> Hashable:
     Equal groups are interchangeable unless another parameter names them. Without constraints
     between groups, a repeated group changes nothing.
     """
-    named = {suffix for values in request.values for suffix in values.suffixes}
+    named_suffixes = {suffix for values in request.values for suffix in values.suffixes}
     for subtree in request.same_subtree:
-        named.update(subtree.inside, subtree.outside)
+        named_suffixes.update(subtree.inside, subtree.outside)
     suffixes = {group.suffix for group in request.groups} - {NO_GROUP}
     if request.isolated != suffixes:
-        named |= request.isolated
+        named_suffixes |= request.isolated
     groups = [
-        replace(group, suffix="_") if group.suffix in suffixes - named else group
+        replace(group, suffix="_") if group.suffix in suffixes - named_suffixes else group
         for group in request.groups
     ]
     is_bound = request.sums_groups or request.isolated or request.same_subtree or request.values
     counts = Counter(groups) if is_bound else dict.fromkeys(groups, 1)
-    without_groups = replace(request, groups=(), isolated=request.isolated & named)
+    without_groups = replace(request, groups=(), isolated=request.isolated & named_suffixes)
     return frozenset(counts.items()), without_groups, bool(request.isolated)

@@ -88,7 +88,9 @@ def _find_least_shortage(
     for use, consuming_rows in forest.uses_at(consuming, rows):
         users = rows[consuming_rows]
         consumed = forest.classes[use.class_id]
-        free = consumed.free.values[search_ascending(consumed.row.values, users + use.offset)]
+        free_units = consumed.free.values[
+            search_ascending(consumed.row.values, users + use.offset)
+        ]
         # Amounts may be beyond 64 bits.
         requested_units = np.zeros(len(users), dtype=np.object_)
         for name, amount in amounts.items():
@@ -97,12 +99,12 @@ def _find_least_shortage(
             for consuming_use, at in forest.uses_at(name, users):
                 if consuming_use[:2] == use[:2]:
                     requested_units[at] += consuming_use.amount * amount
-        missing = requested_units - free
+        missing = requested_units - free_units
         short = np.flatnonzero(missing > 0)
         if len(short):
             at = short[np.argmin(missing[short])]
             shortages.append(
-                (int(missing[at]), use.class_id, int(requested_units[at]), int(free[at]))
+                (int(missing[at]), use.class_id, int(requested_units[at]), int(free_units[at]))
             )
     return min(shortages, default=None)
 

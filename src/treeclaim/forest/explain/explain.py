@@ -318,15 +318,15 @@ def _describe_providers(
             if resource_class not in amount_by_class:
                 continue
             columns = forest.classes[class_id]
-            free = columns.inventory(index).whole_capacity - int(columns.used.values[index])
+            free_units = columns.inventory(index).whole_capacity - int(columns.used.values[index])
             amounts = {
                 "resource_class": resource_class,
                 "requested": cap_count(amount_by_class[resource_class]),
-                "free": cap_count(max(free, 0)),
+                "free": cap_count(max(free_units, 0)),
             }
             if unnamed_held is not None and lacks_room:
-                held = unnamed_held.get((int(forest.id.values[row]), class_id), 0)
-                amounts["held"] = cap_count(held)
+                held_units = unnamed_held.get((int(forest.id.values[row]), class_id), 0)
+                amounts["held"] = cap_count(held_units)
             yield document | amounts | _describe_attributes(forest, row, constraint)
         if constraint.attributes and not amount_by_class:
             # A constraint without amounts, such as one on the root, shows attributes alone.

@@ -60,13 +60,15 @@ class MatchingTrees:
         self._masks: dict[Hashable, Mask] = {}
 
     def matching(
-        self, kept: Collection[Constraint], groups: Collection[str] | None = None
+        self, kept_constraints: Collection[Constraint], groups: Collection[str] | None = None
     ) -> Mask:
         """Return whether each tree has a candidate, shape (roots,), in canonical order."""
         self._budget.check()
-        reduced_request = reduce_request(self.request, kept, groups, self._consuming)
+        reduced_request = reduce_request(self.request, kept_constraints, groups, self._consuming)
         matching = self._match_trees(reduced_request)
-        rules = [constraint.value for constraint in kept if constraint.reason == Reason.RULE]
+        rules = [
+            constraint.value for constraint in kept_constraints if constraint.reason == Reason.RULE
+        ]
         if not rules or self._judge is None or not matching.any():
             return matching
         key = (matching_key(reduced_request), *map(id, rules))

@@ -195,13 +195,17 @@ class JointFeasibility:
             for index, row in zip(members.tolist(), rows, strict=True):
                 yield index, prefix + row.tobytes()
 
-    def can_complete(self, anchor: int, chosen: Integers, open_slots: Collection[int]) -> bool:
+    def can_complete(
+        self, anchor: int, chosen_rows: Integers, open_slots: Collection[int]
+    ) -> bool:
         """Return whether the open slots can all be served beside the choices for the other slots.
 
-        `chosen` has rows of providers by slot, int64, shape (slots,); they are undefined for open slots.
+        `chosen_rows` has rows of providers by slot, int64, shape (slots,); they are undefined for open slots.
         """
         return all(
-            can_assign(*self._assignment(constraint, anchor, chosen, open_slots), self._budget)
+            can_assign(
+                *self._assignment(constraint, anchor, chosen_rows, open_slots), self._budget
+            )
             for constraint in self._joint_constraints
         )
 
@@ -209,7 +213,7 @@ class JointFeasibility:
         self,
         constraint: JointConstraint,
         anchor: int,
-        chosen: Integers,
+        chosen_rows: Integers,
         open_slots: Collection[int],
     ) -> tuple[list[list[int]], Mapping[int, int]]:
         """Return the options of each open slot, and the number of slots that each provider can serve."""
@@ -228,7 +232,7 @@ class JointFeasibility:
                 options_by_slot.append(options_by_domain[id(domain)])
         for slot in constraint.slots:
             if slot not in open_slots:
-                row = int(chosen[slot])
+                row = int(chosen_rows[slot])
                 amount = 1 if name is None else self._slots[slot].resources[name]
                 room[row] = room.get(row, 0) - amount
         return options_by_slot, {row: units // constraint.least for row, units in room.items()}

@@ -42,12 +42,12 @@ def narrow_by_values(
             if len(members) > 1:
                 keys.append(_keys_with_room(constraint, members, narrowed, compared_values))
         common = reduce(np.intersect1d, keys)
-        kept = {
+        kept_domains = {
             number: domain.restrict(np.isin(keys_by_domain[number], common))
             for number, domain in distinct.items()
         }
         for slot in comparison.slots:
-            narrowed[slot] = kept[id(narrowed[slot])]
+            narrowed[slot] = kept_domains[id(narrowed[slot])]
     return narrowed
 
 

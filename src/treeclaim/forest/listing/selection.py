@@ -40,10 +40,10 @@ def select_page(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
     ids = forest.id.values[rows]
     behind = np.flatnonzero(ids > after)
     order = behind[np.argsort(ids[behind], kind="stable")]
-    shown = rows[order[:limit]]
+    shown_rows = rows[order[:limit]]
     if len(order) <= limit:
-        return Page(shown, None)
-    return Page(shown, int(forest.id.values[shown[-1]]))
+        return Page(shown_rows, None)
+    return Page(shown_rows, int(forest.id.values[shown_rows[-1]]))
 
 
 def select_rows(forest: Forest, query: ProviderQuery) -> Rows:
@@ -144,9 +144,9 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    named = _find_named_rows(forest, query.name, query.uuids)
-    if named is not None and conditions.is_empty and not query.resources:
-        return named
+    named_rows = _find_named_rows(forest, query.name, query.uuids)
+    if named_rows is not None and conditions.is_empty and not query.resources:
+        return named_rows
     rows = filters.find_rows_in_trees(forest, conditions)
     if conditions.in_tree and not len(rows):
         return _NO_ROWS
@@ -161,8 +161,8 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
         return _NO_ROWS
     rows = filters.filter_by_fields(forest, conditions, rows, ["forbidden_aggregates"])
     rows = _filter_by_room(forest, query.resources, rows)
-    if named is not None:
-        rows = rows[np.isin(rows, named)]
+    if named_rows is not None:
+        rows = rows[np.isin(rows, named_rows)]
     return forest.order.in_order(rows)
 
 

@@ -122,7 +122,7 @@ class ListingTexts:
         if self.nbytes > _MOST_BYTES:
             self._clear()
         inventories = list(_find_inventories(forest, rows))
-        written = zip(
+        new_texts = zip(
             _write_heads(forest, rows),
             self._write_inventories(forest, rows, inventories),
             _write_usages(len(rows), inventories),
@@ -132,7 +132,7 @@ class ListingTexts:
             strict=True,
         )
         handles, stamps = forest.handle.values[rows], forest.stamp.values[rows]
-        for handle, stamp, texts in zip(handles.tolist(), stamps.tolist(), written, strict=True):
+        for handle, stamp, texts in zip(handles.tolist(), stamps.tolist(), new_texts, strict=True):
             self._texts.keep(handle, stamp, texts, _ROW_BYTES + len(texts[0]) + len(texts[2]))
 
     def _write_inventories(

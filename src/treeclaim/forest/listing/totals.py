@@ -168,11 +168,11 @@ class InventoryAmounts:
         self,
         forest: Forest,
         rows: Rows,
-        held: HeldUnits,
+        held_units: HeldUnits,
         classes: Iterable[str] | None = None,
     ) -> None:
         """Read the inventories of ascending rows; `classes` names existing classes, None for all."""
-        columns = _inventory_columns(forest, rows, held, classes)
+        columns = _inventory_columns(forest, rows, held_units, classes)
         self._count = len(rows)
         self._names = [name for name, _, _ in columns]
         # The number of the class of each inventory, and the index of its provider among the rows.
@@ -239,11 +239,11 @@ class InventoryAmounts:
 
 
 def _inventory_columns(
-    forest: Forest, rows: Rows, held: HeldUnits, classes: Iterable[str] | None
+    forest: Forest, rows: Rows, held_units: HeldUnits, classes: Iterable[str] | None
 ) -> list[tuple[str, Rows, dict[str, Units]]]:
     """Return the name of each class, the indices of the rows that have an inventory, and the amounts."""
     inventories = []
-    held_amounts = held_by_class(forest, held)
+    held_amounts = held_by_class(forest, held_units)
     for name, class_id, columns in _classes(forest, rows, classes):
         at, indices = columns.locate(rows)
         if len(at):
@@ -251,14 +251,14 @@ def _inventory_columns(
             if class_id in held_amounts:
                 held_rows, units = held_amounts[class_id]
                 held_by_row[held_rows] = units
-            free, used = columns.free.values[indices], columns.used.values[indices]
+            free_units, used_units = columns.free.values[indices], columns.used.values[indices]
             amounts = {
                 "total": columns.total.values[indices],
                 "reserved": columns.reserved.values[indices],
                 # The columns clip capacities only far above `GREATEST`, the most that is shown.
-                "capacity": np.maximum(free + used, 0),
-                "used": used,
-                "free": np.maximum(free, 0),
+                "capacity": np.maximum(free_units + used_units, 0),
+                "used": used_units,
+                "free": np.maximum(free_units, 0),
                 "held": held_by_row[rows[at]],
             }
             inventories.append((name, at, amounts))
@@ -284,7 +284,7 @@ def _classes(
 
 
 def sum_by_aggregate(
-    forest: Forest, rows: Rows, aggregates: Sequence[str], held: HeldUnits
+    forest: Forest, rows: Rows, aggregates: Sequence[str], held_units: HeldUnits
 ) -> dict[str, Totals]:
     """Return the sums of each aggregate over the ascending rows that are in it, or whose root is.
 
@@ -294,5 +294,5 @@ def sum_by_aggregate(
     groups = find_groups(
         forest, rows, GroupKind.AGGREGATE, after="", limit=len(uuids), among=uuids
     )
-    sums = InventoryAmounts(forest, rows, held).sum_by_group(groups)
+    sums = InventoryAmounts(forest, rows, held_units).sum_by_group(groups)
     return {str(group["uuid"]): group["totals"] for group in sums}

@@ -88,8 +88,8 @@ class StagedTrees:
         if splitter is None:
             return self._combiner.at_least(anchor)
         for block in self._combiner.blocks(self._live[[index]], 1):
-            chosen = tuple(block.chosen[0].tolist())
-            return splitter.count_divisions(int(self.trees[index]), chosen, limit)
+            chosen_rows = tuple(block.chosen_rows[0].tolist())
+            return splitter.count_divisions(int(self.trees[index]), chosen_rows, limit)
         return 0
 
     def draw_all(self, indices: Integers) -> tuple[Trees, CandidateRows]:
@@ -109,9 +109,9 @@ class StagedTrees:
             self._source.problem.budget.check()
             trees = self._all_trees[block.anchor]
             if splitter is not None:
-                yield from _divide(splitter, CandidateBlock(trees, block.chosen))
+                yield from _divide(splitter, CandidateBlock(trees, block.chosen_rows))
             else:
-                yield trees, block.chosen
+                yield trees, block.chosen_rows
 
     def search_beam(self, index: int) -> CandidateRows:
         """Return good candidates of a tree by a beam search; none if amounts are divided.
@@ -128,9 +128,9 @@ class StagedTrees:
             if step.slot is not None:
                 filled.add(step.slot)
             if len(block) > _BEAM:
-                scores = self._source.scoring.estimate_partial(block.chosen, filled)
+                scores = self._source.scoring.estimate_partial(block.chosen_rows, filled)
                 block = block.take(np.sort(np.argsort(-scores, kind="stable")[:_BEAM]))
-        return block.chosen
+        return block.chosen_rows
 
 
 def drop_exchanges(problem: Problem, order: Order) -> Problem:
@@ -142,8 +142,8 @@ def drop_exchanges(problem: Problem, order: Order) -> Problem:
 def _divide(splitter: Splitter, block: CandidateBlock) -> Iterator[tuple[Trees, CandidateRows]]:
     candidates = (
         (tree, candidate)
-        for tree, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True)
-        for candidate in splitter.divide_combination(tree, tuple(chosen))
+        for tree, chosen_rows in zip(block.tree.tolist(), block.chosen_rows.tolist(), strict=True)
+        for candidate in splitter.divide_combination(tree, tuple(chosen_rows))
     )
     while batch := list(islice(candidates, _DIVISIONS)):
         trees = np.array([tree for tree, _ in batch], dtype=np.int64)
@@ -163,7 +163,7 @@ def shift_rows(candidates: CandidateRows, offset: int) -> CandidateRows:
     return _as_object_array(
         [
             SplitCandidate(
-                tuple(row + offset for row in candidate.chosen),
+                tuple(row + offset for row in candidate.chosen_rows),
                 tuple((name, row + offset, units) for name, row, units in candidate.parts),
             )
             for candidate in candidates.tolist()

@@ -136,7 +136,7 @@ class SlotOptions:
                 self.amounts.setdefault(name, {})[slot] = units
         self.is_local = all(relation.pairs.is_local for relation in giving)
         self._sharing = None if self.is_local else sharing_rows(problem.forest)
-        self._apart = {
+        self._differing_pairs = {
             frozenset((step.slot, differing_slot))
             for step in problem.rules.steps
             for differing_slot in step.differs
@@ -149,7 +149,7 @@ class SlotOptions:
 
     def are_apart(self, first: int, second: int) -> bool:
         """Return whether two slots always have different providers."""
-        return frozenset((first, second)) in self._apart
+        return frozenset((first, second)) in self._differing_pairs
 
     def find_slots(self, suffixes: Iterable[str]) -> list[int]:
         """Return the slots of some groups."""
@@ -175,8 +175,8 @@ class SlotOptions:
         if not self.problem.plan.split:
             return self.make_partial_table(rows)
         candidates: list[SplitCandidate] = rows.tolist()
-        chosen = np.array([candidate.chosen for candidate in candidates], dtype=np.int64)
-        table = self.make_partial_table(chosen.reshape(len(candidates), self._divided_from))
+        chosen_rows = np.array([candidate.chosen_rows for candidate in candidates], dtype=np.int64)
+        table = self.make_partial_table(chosen_rows.reshape(len(candidates), self._divided_from))
         for slot, name in enumerate(self.problem.plan.split, self._divided_from):
             divisions = [
                 [part[1:] for part in candidate.parts if part[0] == name]
@@ -188,13 +188,13 @@ class SlotOptions:
         return table
 
     def make_partial_table(
-        self, chosen: Choices, filled: Collection[int] | None = None
+        self, chosen_rows: Choices, filled: Collection[int] | None = None
     ) -> CandidateTable:
         """Return the table of candidates without divided amounts, of the filled slots only; None means all."""
-        table = CandidateTable(len(chosen), [], [], self.forest.order.tree, self._sharing)
+        table = CandidateTable(len(chosen_rows), [], [], self.forest.order.tree, self._sharing)
         for slot, resources in enumerate(self._resources):
             if filled is None or slot in filled:
-                rows = np.ascontiguousarray(chosen[:, slot])
+                rows = np.ascontiguousarray(chosen_rows[:, slot])
                 table.served.append((self.suffixes[slot], rows))
                 for name, amount in resources.items():
                     table.shares.append(Share(name, slot, rows, amount))

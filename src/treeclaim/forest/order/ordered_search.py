@@ -98,11 +98,14 @@ def draw_first_candidates(
 
 
 def rank_candidates(
-    problem: Problem, scoring: Scoring, wanted: int | None = None, anchors: Rows | None = None
+    problem: Problem,
+    scoring: Scoring,
+    wanted_count: int | None = None,
+    anchors: Rows | None = None,
 ) -> RankedCandidates:
-    """Return at most `wanted` candidates of some anchors (ascending numbers) in order; None means all."""
+    """Return at most `wanted_count` candidates of some anchors (ascending numbers) in order; None means all."""
     with problem.budget.scope():
-        return _OrderedSearch(problem, scoring, wanted, anchors).run()
+        return _OrderedSearch(problem, scoring, wanted_count, anchors).run()
 
 
 _Key = tuple[float, int]
@@ -113,13 +116,13 @@ _GREATEST_KEY: _Key = np.inf, 0
 
 class _OrderedSearch:
     def __init__(
-        self, problem: Problem, scoring: Scoring, wanted: int | None, anchors: Rows | None
+        self, problem: Problem, scoring: Scoring, wanted_count: int | None, anchors: Rows | None
     ) -> None:
-        if wanted == 1:
+        if wanted_count == 1:
             problem = drop_exchanges(problem, scoring.order)
         self._problem = problem
         self._scoring = scoring
-        self._wanted = wanted
+        self._wanted_count = wanted_count
         self._anchors = find_all_anchors(problem) if anchors is None else anchors
         self._source = CandidateSource(problem, scoring)
         self._parts: list[ScoredCandidates] = []
@@ -157,10 +160,10 @@ class _OrderedSearch:
 
     def _has_enough_before(self, key: _Key) -> bool:
         """Return whether enough candidates, counting repetitions, precede a key."""
-        if self._wanted is None or self._count < self._wanted:
+        if self._wanted_count is None or self._count < self._wanted_count:
             return False
         before = (_is_before(part.score, part.tree, key) for part in self._parts)
-        return sum(map(np.count_nonzero, before)) >= self._wanted
+        return sum(map(np.count_nonzero, before)) >= self._wanted_count
 
     def _select_needed(self, score: Floats, tree: Trees) -> Mask | slice:
         """Select the scores or ceilings that do not follow the last wanted candidate."""
@@ -173,8 +176,8 @@ class _OrderedSearch:
         self._problem.budget.hold(scored.nbytes)
         self._parts.append(scored)
         self._count += len(scored.tree)
-        if self._wanted is not None:
-            most = self._wanted if self._last is None else 2 * self._wanted + TOGETHER
+        if self._wanted_count is not None:
+            most = self._wanted_count if self._last is None else 2 * self._wanted_count + TOGETHER
             if self._count >= most:
                 self._sort()
 
@@ -189,11 +192,11 @@ class _OrderedSearch:
         if self._problem.may_repeat:
             # Equal candidates have equal scores, so the candidate of the first tree comes first.
             merged = merged.take(_find_first_occurrences(merged.rows))
-        merged = merged.take(slice(self._wanted))
+        merged = merged.take(slice(self._wanted_count))
         self._problem.budget.hold(merged.nbytes - sum(part.nbytes for part in parts))
         self._parts, self._count = [merged], len(merged.tree)
         self._sorted_count = self._count
-        if len(merged.tree) == self._wanted:
+        if len(merged.tree) == self._wanted_count:
             self._last = -float(merged.score[-1]), int(merged.tree[-1])
 
     # -- visiting trees --------------------------------------------------------------------------
@@ -226,7 +229,7 @@ class _OrderedSearch:
     def _visit(self, ceilings: Floats, unsorted_trees: Trees) -> None:
         ceiling = dict(zip(unsorted_trees.tolist(), ceilings.tolist(), strict=True))
         trees, copies = np.sort(unsorted_trees), dict[int, int]()
-        if self._wanted is not None and self._scored_count > KINDS_FROM:
+        if self._wanted_count is not None and self._scored_count > KINDS_FROM:
             if self._kinds is None:
                 related = [room.relate_requests() for room in self._scoring.rooms]
                 self._kinds = TreeKinds(self._problem, related)
@@ -261,9 +264,11 @@ class _OrderedSearch:
         self._add_scored(ScoredCandidates(trees, rows, round_scores(units)))
 
     def _store(self, tree: int, rows: CandidateRows, units: Units) -> None:
-        if self._wanted is not None and len(rows) > self._wanted:
+        if self._wanted_count is not None and len(rows) > self._wanted_count:
             # Units that round to equal scores differ by less than this.
-            least = np.partition(units, -self._wanted)[-self._wanted] - int(ONE * 2e-12)
+            least = np.partition(units, -self._wanted_count)[-self._wanted_count] - int(
+                ONE * 2e-12
+            )
             is_kept = units >= least
             rows, units = rows[is_kept], units[is_kept]
         self._problem.budget.hold(count_bytes(rows) + units.nbytes)
@@ -289,11 +294,11 @@ class _OrderedSearch:
 
     def _visit_large(self, staged: StagedTrees, index: int, ceiling: float) -> None:
         """Score the candidates of one tree until enough of them reach its ceiling."""
-        tree, wanted = int(staged.trees[index]), self._wanted
+        tree, wanted_count = int(staged.trees[index]), self._wanted_count
         most = MOST_EXACT
-        if wanted is not None:
+        if wanted_count is not None:
             most = TOGETHER if staged.count_at_least(index, MOST_EXACT) > MOST_EXACT else most
-            most = max(most, wanted - 1)
+            most = max(most, wanted_count - 1)
         blocks: list[CandidateRows] = []
         count = best_count = 0
         budget = self._problem.budget
@@ -302,16 +307,16 @@ class _OrderedSearch:
                 budget.hold(count_bytes(rows))
                 blocks.append(rows)
                 count += len(rows)
-                if wanted is not None:
+                if wanted_count is not None:
                     best_count += int(
                         np.count_nonzero(self._scoring.compute_scores(rows) >= ceiling)
                     )
-                    if best_count >= wanted:
+                    if best_count >= wanted_count:
                         break
                 if count > most:
                     blocks.append(staged.search_beam(index))
-                    drawn = np.concatenate(blocks)
-                    blocks = [drawn[_find_first_occurrences(drawn)]]
+                    drawn_rows = np.concatenate(blocks)
+                    blocks = [drawn_rows[_find_first_occurrences(drawn_rows)]]
                     self._approximate[tree] = ceiling
                     break
         if blocks:

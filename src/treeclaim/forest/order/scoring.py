@@ -163,9 +163,9 @@ class Scoring:
         table = self._options.make_table(rows)
         return self._sum(table.count, lambda _, term: term.score(table))
 
-    def estimate_partial(self, chosen: Choices, filled: Collection[int]) -> Units:
+    def estimate_partial(self, chosen_rows: Choices, filled: Collection[int]) -> Units:
         """Return heuristic scores of partial candidates, by their filled slots."""
-        table = self._options.make_partial_table(chosen, filled)
+        table = self._options.make_partial_table(chosen_rows, filled)
         if not table.shares:
             return np.zeros(table.count, dtype=np.int64)
         return self._sum(table.count, lambda _, term: term.score(table))

@@ -188,12 +188,12 @@ class NearTerm(TermScorer):
             return np.full(table.count, int(ONE), dtype=np.int64)
         rows, relatives = np.stack(columns, axis=1), self._relatives
         first, last = rows.min(axis=1), rows.max(axis=1)
-        near = np.zeros(table.count)
+        closeness = np.zeros(table.count)
         in_one_tree = np.flatnonzero(relatives.root[first] == relatives.root[last])
         common = relatives.common(first[in_one_tree], last[in_one_tree])
         deepest = relatives.depth[rows[in_one_tree]].max(axis=1, initial=0)
-        near[in_one_tree] = (relatives.depth[common] + 1) / (deepest + 1)
-        return to_units(near)
+        closeness[in_one_tree] = (relatives.depth[common] + 1) / (deepest + 1)
+        return to_units(closeness)
 
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return bounds of the values.

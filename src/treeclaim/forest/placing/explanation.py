@@ -75,11 +75,11 @@ def explain_with_rules(
                     permitted[anchor] = all(rule.permits(trees, eligible) for rule in rule_states)
             return permitted
 
-    named = [
+    constraints = [
         Constraint(Reason.RULE, None, rule, {"rule": rule.number}, f"rule {rule.number}")
         for rule in rules
     ]
-    return explain_request(forest, request, Focus(), budget, rules=named, judge=judge)
+    return explain_request(forest, request, Focus(), budget, rules=constraints, judge=judge)
 
 
 def _draw_givers(problem: Problem) -> Iterator[tuple[int, list[int]]]:
@@ -88,10 +88,10 @@ def _draw_givers(problem: Problem) -> Iterator[tuple[int, list[int]]]:
     if problem.plan.split:
         for anchor, divided in Splitter(problem).candidates_under():
             parts = [row for _, row, _ in divided.parts]
-            yield anchor, [divided.chosen[slot] for slot in giving] + parts
+            yield anchor, [divided.chosen_rows[slot] for slot in giving] + parts
         return
     for block in combine_under(problem):
-        yield from zip(block.tree.tolist(), block.chosen[:, giving].tolist(), strict=True)
+        yield from zip(block.tree.tolist(), block.chosen_rows[:, giving].tolist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,23 +95,23 @@ class ConsumerPlacer:
             return np.full(domains.count, GREATEST)
         # The indices of new consumers in the call, and the number of all consumers.
         indices: list[int] = []
-        placed = np.zeros(domains.count, dtype=np.int64)
+        placed_counts = np.zeros(domains.count, dtype=np.int64)
         is_open = np.ones(domains.count, dtype=np.bool_)
         consumer_count = 0
         for number, request in enumerate(self.placing.requests):
             names = enumerate(request.consumers, consumer_count)
-            new = [index for index, name in names if name not in self.holders]
+            new_indices = [index for index, name in names if name not in self.holders]
             consumer_count += len(request.consumers)
-            indices += new
-            fits = np.full(domains.count, len(new))
+            indices += new_indices
+            fits = np.full(domains.count, len(new_indices))
             if number in rule.requests:
                 bounds = [
                     self._bound_fits(query, domains) for query in self._get_initial_queries(number)
                 ]
                 np.minimum(fits, np.add.reduce(bounds), out=fits)
-            placed[is_open] += fits[is_open]
-            is_open &= fits >= len(new)
-        return np.array([*indices, consumer_count], dtype=np.int64)[placed]
+            placed_counts[is_open] += fits[is_open]
+            is_open &= fits >= len(new_indices)
+        return np.array([*indices, consumer_count], dtype=np.int64)[placed_counts]
 
     def _bound_fits(self, query: Query, domains: RuleDomains) -> Integers:
         """Return upper bounds of the consumers of a query that fit into each domain on their own."""
@@ -126,8 +126,8 @@ class ConsumerPlacer:
         names = [
             consumer for number, consumer in self._list_consumers() if number in rule.requests
         ]
-        counted = (*names, *rule.others)
-        return [self.holders[consumer] for consumer in counted if consumer in self.holders]
+        counted_names = (*names, *rule.others)
+        return [self.holders[consumer] for consumer in counted_names if consumer in self.holders]
 
     def _draw_domains(
         self, rule: PlacingRule, domains: RuleDomains, open_domains: Mask
@@ -163,10 +163,10 @@ class ConsumerPlacer:
 
     def _find_first_request(self, rule: PlacingRule) -> int | None:
         """Return the number of the request of the rule's first consumer without allocations."""
-        new = (
+        new_numbers = (
             number for number, consumer in self._list_consumers() if consumer not in self.holders
         )
-        return next((number for number in new if number in rule.requests), None)
+        return next((number for number in new_numbers if number in rule.requests), None)
 
     # -- one attempt -----------------------------------------------------------------------------
 
@@ -248,10 +248,10 @@ class ConsumerPlacer:
         request = self.placing.requests[number]
         for drop in range(len(soft) + 1):
             dropped = soft[len(soft) - drop :]
-            kept = [rule for rule in request_rules if rule not in dropped]
-            eligible = self._find_eligible_domains(number, kept)
+            kept_rules = [rule for rule in request_rules if rule not in dropped]
+            eligible = self._find_eligible_domains(number, kept_rules)
             pool = room.get_pool(request)
-            match = pool.find_first(request.alternatives, rules=kept, eligible=eligible)
+            match = pool.find_first(request.alternatives, rules=kept_rules, eligible=eligible)
             if match is not None:
                 return *match, tuple(rule.number for rule in dropped)
         return None

@@ -43,7 +43,7 @@ CANDIDATES_TOGETHER = 4_096
 TREES_TOGETHER = 64
 """Trees that are first searched together. They cost little more than a single tree."""
 
-_WANTED = (1, 64, 4_096, None)
+_WANTED_COUNTS = (1, 64, 4_096, None)
 """Candidates of successive scored searches. A single candidate is found much sooner, and usually accepted."""
 
 TreePredicate = Callable[[Sequence[int]], bool]
@@ -101,15 +101,15 @@ class Query:
             0 if self._scoring is None else self._scoring.compute_ceilings(anchors)
         )
         self._is_known = np.zeros(roots, dtype=np.bool_)
-        self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
+        self._chosen_rows = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
         """The providers of the first candidate of each tree; `NO_ROW` if there is none, or if it may have changed."""
         self._is_approximate = np.zeros(roots, dtype=np.bool_)
-        self.nbytes += self._chosen.nbytes + roots * _BYTES_PER_TREE
+        self.nbytes += self._chosen_rows.nbytes + roots * _BYTES_PER_TREE
         self._is_single = self._choose_single()
         single = anchors[self._is_single[anchors]]
         self._is_known[single] = True
         if self._scoring is not None and len(single):
-            self._value[single] = self._scoring.compute_scores(self._chosen[single])
+            self._value[single] = self._scoring.compute_scores(self._chosen_rows[single])
 
     def relate(self) -> Problem:
         """Relate the request to the current state of the scratch."""
@@ -175,17 +175,17 @@ class Query:
         """Yield the candidates of anchors; None means all, as do divided amounts."""
         scoring = self._make_scoring(problem)
         if scoring is not None:
-            for wanted in _WANTED:
-                ranked = rank_candidates(problem, scoring, wanted, anchors)
+            for wanted_count in _WANTED_COUNTS:
+                ranked = rank_candidates(problem, scoring, wanted_count, anchors)
                 for number, row in enumerate(ranked.rows.tolist()):
-                    parts = (row.chosen, row.parts) if problem.plan.split else (row,)
+                    parts = (row.chosen_rows, row.parts) if problem.plan.split else (row,)
                     is_approximate = number >= ranked.exact
                     yield self.make_candidate(problem, *parts, is_approximate=is_approximate)
-                if wanted is None or len(ranked.rows) < wanted:
+                if wanted_count is None or len(ranked.rows) < wanted_count:
                     return
         elif problem.plan.split:
             for divided in Splitter(problem).distinct():
-                yield self.make_candidate(problem, divided.chosen, divided.parts)
+                yield self.make_candidate(problem, divided.chosen_rows, divided.parts)
         else:
             for block in distinct_candidates(problem, anchors):
                 for rows in block.tolist():
@@ -201,12 +201,12 @@ class Query:
         self._is_possible: Mask = np.logical_and.reduce(
             reached if allowed is None else [*reached, allowed]
         )
-        if not self._initial_problem.rules.are_free:
+        if not self._initial_problem.rules.are_independent:
             return np.zeros(len(self._value), dtype=np.bool_)
         counts = [np.diff(of_slot.starts) == 1 for of_slot in pairs]
         is_single: Mask = np.logical_and.reduce([self._is_possible, *counts])
         for slot, of_slot in enumerate(pairs):
-            self._chosen[is_single, slot] = of_slot.provider[of_slot.starts[:-1][is_single]]
+            self._chosen_rows[is_single, slot] = of_slot.provider[of_slot.starts[:-1][is_single]]
         return is_single
 
     def _invalidate_changed(self) -> None:
@@ -217,7 +217,7 @@ class Query:
             # A tree without a candidate cannot gain one by a claim.
             has_shrunk = (scratch.taken_at > self._seen_moment) & (self._value > -np.inf)
             has_changed = may_have_grown | has_shrunk
-            self._chosen[may_have_grown & ~self._is_single] = NO_ROW
+            self._chosen_rows[may_have_grown & ~self._is_single] = NO_ROW
             self._value[has_changed] = np.inf
             self._is_known[has_changed] = False
             self._seen_moment = scratch.moment
@@ -239,7 +239,7 @@ class Query:
             return None
         is_approximate = bool(self._is_approximate[tree])
         return self.make_candidate(
-            self._initial_problem, self._chosen[tree].tolist(), is_approximate=is_approximate
+            self._initial_problem, self._chosen_rows[tree].tolist(), is_approximate=is_approximate
         )
 
     def _find_best_tree(self, allowed: Mask) -> int | None:
@@ -256,7 +256,7 @@ class Query:
         self._invalidate_changed()
         self._search_trees(trees)
         matching = trees[self._value[trees] > -np.inf]
-        return matching, self._chosen[matching]
+        return matching, self._chosen_rows[matching]
 
     def _update_trees(self, trees: Trees) -> None:
         """Find the current first candidates of trees (ascending numbers)."""
@@ -271,15 +271,15 @@ class Query:
 
     def _try_update(self, tree: int) -> bool:
         """Update the value of a tree without a search; return whether that was possible."""
-        chosen = self._chosen[[tree]]
+        chosen_rows = self._chosen_rows[[tree]]
         is_single = bool(self._is_single[tree])
         # In canonical order, the first candidate stays the first while it fits.
-        if not is_single and (chosen[0, 0] == NO_ROW or self._scoring is not None):
+        if not is_single and (chosen_rows[0, 0] == NO_ROW or self._scoring is not None):
             return False
-        allocations, _ = list_allocations(self._initial_problem.plan, chosen[0].tolist())
+        allocations, _ = list_allocations(self._initial_problem.plan, chosen_rows[0].tolist())
         if count_joint_fits(self.forest, allocations):
             self._value[tree] = (
-                0 if self._scoring is None else self._scoring.compute_scores(chosen)[0]
+                0 if self._scoring is None else self._scoring.compute_scores(chosen_rows)[0]
             )
             return True
         self._value[tree] = -np.inf
@@ -294,7 +294,7 @@ class Query:
                 blocks = list(first_of_each(problem, trees))
             self._clear(trees)
             for block in blocks:
-                self._choose(block.tree, block.chosen, np.zeros(len(block.tree)))
+                self._choose(block.tree, block.chosen_rows, np.zeros(len(block.tree)))
             return
         anchors = select_anchors(problem, trees)
         self._clear(np.setdiff1d(trees, anchors, assume_unique=True))
@@ -335,9 +335,9 @@ class Query:
 
     def _clear(self, trees: Trees) -> None:
         self._value[trees] = -np.inf
-        self._chosen[trees] = NO_ROW
+        self._chosen_rows[trees] = NO_ROW
         self._is_approximate[trees] = False
 
-    def _choose(self, trees: Trees, chosen: Choices, scores: Floats) -> None:
-        self._chosen[trees] = chosen
+    def _choose(self, trees: Trees, chosen_rows: Choices, scores: Floats) -> None:
+        self._chosen_rows[trees] = chosen_rows
         self._value[trees] = scores

@@ -114,12 +114,12 @@ class HoldRoom:
             for is_hold in (False, True)
         }
         """The queries, by whether the consumers will be holds."""
-        self._held = forest.held
+        self._held_amounts = forest.held
         self._remaining: dict[str, dict[str, dict[str, int]]] = {}
         """The remaining amounts of used holds, by hold, provider and class."""
         self._free_holds: Holds = ()
         """The holds whose remaining amounts are free now."""
-        self._drawn: list[Allocation] = []
+        self._drawn_allocations: list[Allocation] = []
 
     def get_pool(self, request: PlacingRequest) -> QueryPool:
         """Return the queries for a request's consumers; the next call may change the free amounts."""
@@ -145,7 +145,7 @@ class HoldRoom:
     def _get_remaining(self, hold: str) -> dict[str, dict[str, int]]:
         """Return the remaining amounts of a hold; the caller may change them."""
         if hold not in self._remaining:
-            amounts = self._held.by_hold.get(hold, {})
+            amounts = self._held_amounts.by_hold.get(hold, {})
             self._remaining[hold] = {uuid: dict(units) for uuid, units in amounts.items()}
         return self._remaining[hold]
 
@@ -162,22 +162,24 @@ class HoldRoom:
                     units[name] -= part
                     missing -= part
             if missing < amount:
-                self._drawn.append((row, name, amount - missing))
+                self._drawn_allocations.append((row, name, amount - missing))
 
     def remove_placed(self) -> None:
         """Remove all placed consumers; their drawn amounts are held again."""
         self._free_only(())
         self._scratch.remove_placed()
-        self._scratch.take(self._drawn)
-        self._drawn.clear()
+        self._scratch.take(self._drawn_allocations)
+        self._drawn_allocations.clear()
         self._remaining.clear()
 
     def find_held_without(self, holds: Holds) -> HeldAmounts:
         """Return the remaining amounts of all holds except these."""
-        if self._held.everywhere is None:
-            return self._held
+        if self._held_amounts.everywhere is None:
+            return self._held_amounts
         forest = self._scratch.forest
         used_holds = self._remaining.keys() - set(holds)
-        before = self._held.of_holds(forest, {*holds, *used_holds})
+        before = self._held_amounts.of_holds(forest, {*holds, *used_holds})
         remaining = HeldAmounts(self._remaining).of_holds(forest, used_holds)
-        return HeldAmounts({}, add_held(add_held(self._held.everywhere, before, -1), remaining))
+        return HeldAmounts(
+            {}, add_held(add_held(self._held_amounts.everywhere, before, -1), remaining)
+        )

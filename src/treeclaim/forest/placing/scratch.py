@@ -36,7 +36,7 @@ class ScratchForest:
         self.moment = 0
         self.taken_at: Integers = np.zeros(len(forest.order.roots), dtype=np.int64)
         self.followed_at: Integers = np.zeros_like(self.taken_at)
-        self._written: dict[int, ClassInventories] = {}
+        self._copied_columns: dict[int, ClassInventories] = {}
         """The copied columns, by class."""
         self._totals: dict[str, ClassTotals] = {}
         self._barred: dict[int, list[tuple[int, int]]] = {}
@@ -72,7 +72,7 @@ class ScratchForest:
             columns.free.values[index] -= amount
             self._update_total(name, row, tree, amount)
         for head in self._barred:
-            self._hide_free(head)
+            self._hide_free_units(head)
 
     def give_back(self, allocations: Iterable[Allocation]) -> None:
         """Release taken amounts."""
@@ -102,8 +102,8 @@ class ScratchForest:
         heads = armed_heads(self.forest)
         if heads is None:
             return set()
-        begun = {int(heads[row]) for row, _, _ in allocations}
-        return begun - self._barred.keys() - {NO_ROW}
+        begun_heads = {int(heads[row]) for row, _, _ in allocations}
+        return begun_heads - self._barred.keys() - {NO_ROW}
 
     def begin_conditions(self, allocations: Iterable[Allocation]) -> None:
         """Bar the subtrees whose `on_use` conditions begin with taken allocations.
@@ -115,13 +115,13 @@ class ScratchForest:
             self._barred[head] = [
                 inventory for row in rows for inventory in self.forest.inventory_indices(row)
             ]
-            self._hide_free(head)
+            self._hide_free_units(head)
             self._mark(self.taken_at, head)
 
-    def _hide_free(self, head: int) -> None:
+    def _hide_free_units(self, head: int) -> None:
         for class_id, index in self._barred[head]:
-            free = self._get_writable(class_id).free.values
-            free[index] = min(free[index], 0)
+            free_units = self._get_writable(class_id).free.values
+            free_units[index] = min(free_units[index], 0)
 
     def _end_conditions(self) -> None:
         for head, inventories in self._barred.items():
@@ -146,7 +146,7 @@ class ScratchForest:
         """
         self.moment += 1
         names = forest.catalogue.class_by_id
-        for class_id, columns in self._written.items():
+        for class_id, columns in self._copied_columns.items():
             current = forest.classes[class_id]
             indices = np.flatnonzero(columns.used.values != current.used.values)
             if len(indices) > FEW_TREES_WRITTEN:
@@ -172,7 +172,7 @@ class ScratchForest:
         """Return the bytes of the copied arrays."""
         copied = sum(
             columns.used.values.nbytes + columns.free.values.nbytes
-            for columns in self._written.values()
+            for columns in self._copied_columns.values()
         )
         moments = self.taken_at.nbytes + self.followed_at.nbytes
         return copied + moments + 3 * sum(totals.nbytes for totals in self._totals.values())
@@ -192,8 +192,8 @@ class ScratchForest:
 
     def _get_writable(self, class_id: int) -> ClassInventories:
         """Return the writable columns of a class, copied at the first call."""
-        columns = self._written.get(class_id)
+        columns = self._copied_columns.get(class_id)
         if columns is None:
             columns = self.forest.classes[class_id].copy_usage()
-            self._written[class_id] = self.forest.classes[class_id] = columns
+            self._copied_columns[class_id] = self.forest.classes[class_id] = columns
         return columns

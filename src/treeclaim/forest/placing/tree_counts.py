@@ -79,9 +79,9 @@ def count_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
         relation.pairs.provider[numbers]
         for relation, numbers in zip(problem.relations, numbers_by_slot, strict=True)
     ]
-    chosen = np.stack(only, axis=1)
-    times = _count_times(forest, _sum_uses(forest, problem.plan, chosen), len(chosen))
-    times[_find_first_uses(forest, problem.plan, chosen)] = 1
+    chosen_rows = np.stack(only, axis=1)
+    times = _count_times(forest, _sum_uses(forest, problem.plan, chosen_rows), len(chosen_rows))
+    times[_find_first_uses(forest, problem.plan, chosen_rows)] = 1
     counts[matching[is_single]] = times
     return counts, matching[~is_single]
 
@@ -113,19 +113,19 @@ def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
     while len(trees):
         query.budget.check()
         with query.budget.scope():
-            trees, chosen = query.find_first_of_each(trees)
-        yield trees, _take(query.scratch, query.plan, chosen, is_once=is_ordered)
+            trees, chosen_rows = query.find_first_of_each(trees)
+        yield trees, _take(query.scratch, query.plan, chosen_rows, is_once=is_ordered)
 
 
-def _take(scratch: ScratchForest, plan: Plan, chosen: Choices, *, is_once: bool) -> Integers:
+def _take(scratch: ScratchForest, plan: Plan, chosen_rows: Choices, *, is_once: bool) -> Integers:
     """Take candidates of different trees, once or as often as each fits; return the number of times."""
-    uses = _sum_uses(scratch.forest, plan, chosen)
-    is_first_use = _find_first_uses(scratch.forest, plan, chosen)
-    times = _count_times(scratch.forest, uses, len(chosen))
+    uses = _sum_uses(scratch.forest, plan, chosen_rows)
+    is_first_use = _find_first_uses(scratch.forest, plan, chosen_rows)
+    times = _count_times(scratch.forest, uses, len(chosen_rows))
     times[is_first_use | is_once] = 1
     for class_id, (indices, candidates, units) in uses.items():
         scratch.take_of_class(class_id, indices, units * times[candidates])
-    for candidate in chosen[is_first_use].tolist():
+    for candidate in chosen_rows[is_first_use].tolist():
         scratch.begin_conditions(
             (candidate[number], name, amount)
             for number, slot in _find_giving_slots(plan)
@@ -138,18 +138,18 @@ def _count_times(forest: Forest, uses: ClassUses, count: int) -> Integers:
     """Return how often each of `count` candidates fits, int64; candidates must not share an inventory."""
     times = np.full(count, GREATEST)
     for class_id, (indices, candidates, units) in uses.items():
-        free = np.maximum(forest.classes[class_id].free.values[indices], 0)
-        np.minimum.at(times, candidates, free // units)
+        free_units = np.maximum(forest.classes[class_id].free.values[indices], 0)
+        np.minimum.at(times, candidates, free_units // units)
     return times
 
 
-def _find_first_uses(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
+def _find_first_uses(forest: Forest, plan: Plan, chosen_rows: Choices) -> Mask:
     """Return a mask of the candidates that begin an `on_use` condition and so admit no further consumer."""
     heads = armed_heads(forest)
     if heads is None:
-        return np.zeros(len(chosen), dtype=np.bool_)
-    used = chosen[:, [number for number, _ in _find_giving_slots(plan)]]
-    is_first_use: Mask = (heads[used] != NO_ROW).any(axis=1)
+        return np.zeros(len(chosen_rows), dtype=np.bool_)
+    used_rows = chosen_rows[:, [number for number, _ in _find_giving_slots(plan)]]
+    is_first_use: Mask = (heads[used_rows] != NO_ROW).any(axis=1)
     return is_first_use
 
 
@@ -157,18 +157,18 @@ def _find_giving_slots(plan: Plan) -> list[tuple[int, Slot]]:
     return [(number, slot) for number, slot in enumerate(plan.slots) if slot.resources]
 
 
-def _sum_uses(forest: Forest, plan: Plan, chosen: Choices) -> ClassUses:
+def _sum_uses(forest: Forest, plan: Plan, chosen_rows: Choices) -> ClassUses:
     """Return the amounts that candidates use and consume; candidates must not share an inventory."""
-    if not len(chosen):
+    if not len(chosen_rows):
         return {}
     takes = [
-        TakenAmounts(name, chosen[:, number], amount)
+        TakenAmounts(name, chosen_rows[:, number], amount)
         for number, slot in _find_giving_slots(plan)
         for name, amount in slot.resources.items()
     ]
     uses: defaultdict[int, list[tuple[Rows, Integers, Integers]]] = defaultdict(list)
     for take in add_consumption(forest, takes):
-        amounts = np.broadcast_to(take.amount, len(chosen))
+        amounts = np.broadcast_to(take.amount, len(chosen_rows))
         users = np.flatnonzero(amounts)
         _, indices = forest.class_inventories(take.name).indices_of(take.rows[users])
         class_id = forest.catalogue.resource_classes[take.name].id

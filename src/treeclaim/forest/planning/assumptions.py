@@ -62,40 +62,44 @@ def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget:
     """Remove all allocations of consumers; drawn amounts return to holds."""
     # `uuids` may include a hold without allocations, whose amounts are all drawn.
     released = set(uuids)
-    used: list[Allocation] = []
+    signed_allocations: list[Allocation] = []
     for name in sorted(released & consumers.keys()):
         budget.check()
         consumer = consumers.pop(name)
         for row, class_name, amount in make_allocations(forest, consumer.allocations):
-            used.append((row, class_name, -amount))
+            signed_allocations.append((row, class_name, -amount))
         forest.held = release_held(forest, forest.held, consumer, released)
-        for hold, drawn in consumer.drawn.items():
+        for hold, drawn_amounts in consumer.drawn_amounts.items():
             if hold not in released:
-                used += make_allocations(forest, drawn)
+                signed_allocations += make_allocations(forest, drawn_amounts)
                 # A hold whose amounts were all drawn is not among the consumers yet.
                 holder = consumers.get(hold) or PlannedConsumer(
                     hold, "", None, 0, {}, is_hold=True
                 )
-                allocations = _sum_amounts(holder.allocations, drawn, 1)
+                allocations = _sum_amounts(holder.allocations, drawn_amounts, 1)
                 consumers[hold] = replace(holder, allocations=allocations)
     for name, consumer in consumers.items():
         # No amounts return to a released hold.
-        kept_draws = {hold: each for hold, each in consumer.drawn.items() if hold not in released}
-        if len(kept_draws) < len(consumer.drawn):
-            consumers[name] = replace(consumer, drawn=kept_draws)
-    forest.apply(Changes(NOWHERE, usage=_sum_usage(forest, used, budget)))
+        kept_draws = {
+            hold: each for hold, each in consumer.drawn_amounts.items() if hold not in released
+        }
+        if len(kept_draws) < len(consumer.drawn_amounts):
+            consumers[name] = replace(consumer, drawn_amounts=kept_draws)
+    forest.apply(Changes(NOWHERE, usage=_sum_usage(forest, signed_allocations, budget)))
 
 
 def release_held(
-    forest: Forest, held: HeldAmounts, consumer: PlannedConsumer, released: set[str]
+    forest: Forest, held_amounts: HeldAmounts, consumer: PlannedConsumer, released: set[str]
 ) -> HeldAmounts:
     """Return the held amounts after the release of a consumer; drawn amounts do not return to released holds."""
     changes: list[tuple[str, Amounts, int]] = [
-        (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in released
+        (hold, drawn_amounts, 1)
+        for hold, drawn_amounts in consumer.drawn_amounts.items()
+        if hold not in released
     ]
     if consumer.is_hold:
         changes.append((consumer.uuid, consumer.allocations, -1))
-    by_hold, everywhere = dict(held.by_hold), held.everywhere
+    by_hold, everywhere = dict(held_amounts.by_hold), held_amounts.everywhere
     for hold, amounts, sign in changes:
         if hold in by_hold:
             by_hold[hold] = _sum_amounts(by_hold[hold], amounts, sign)
@@ -117,12 +121,14 @@ def _sum_usage(
     forest: Forest, allocations: Iterable[Allocation], budget: Budget
 ) -> Mapping[int, UsageChange]:
     """Return changes by id of the provider."""
-    used: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    units_by_provider: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for row, name, amount in allocations:
         budget.check()
         class_id = forest.catalogue.resource_classes[name].id
-        used[int(forest.id.values[row])][class_id] += amount
-    return {number: UsageChange(amounts, 0, 0, 0.0) for number, amounts in used.items()}
+        units_by_provider[int(forest.id.values[row])][class_id] += amount
+    return {
+        number: UsageChange(amounts, 0, 0, 0.0) for number, amounts in units_by_provider.items()
+    }
 
 
 def _remove_trees(
@@ -136,10 +142,13 @@ def _remove_trees(
         budget.check()
         if not removed.isdisjoint(consumer.allocations):
             allocations = _drop_providers(consumer.allocations, removed)
-            drawn = {
-                hold: _drop_providers(amounts, removed) for hold, amounts in consumer.drawn.items()
+            drawn_amounts = {
+                hold: _drop_providers(amounts, removed)
+                for hold, amounts in consumer.drawn_amounts.items()
             }
-            consumers[name] = replace(consumer, allocations=allocations, drawn=drawn)
+            consumers[name] = replace(
+                consumer, allocations=allocations, drawn_amounts=drawn_amounts
+            )
             if not allocations:
                 del consumers[name]
     by_hold = {
@@ -186,19 +195,19 @@ def _place(
     return placed
 
 
-def _begin_conditions(forest: Forest, used: Iterable[int]) -> None:
+def _begin_conditions(forest: Forest, used_rows: Iterable[int]) -> None:
     """Begin the `on_use` conditions of the used rows and of the providers above them."""
     if armed_heads(forest) is None:
         return
     records: dict[int, ProviderRecord] = {}
-    for lowest in used:
+    for lowest in used_rows:
         row = lowest
         while row != NO_ROW:
             conditions = forest.conditions(row)
             if any(not each.began for each in conditions):
-                begun = tuple(replace(each, began=True) for each in conditions)
+                begun_conditions = tuple(replace(each, began=True) for each in conditions)
                 record = forest.record(row)
-                links = {**record.links, CONDITIONS.name: begun}
+                links = {**record.links, CONDITIONS.name: begun_conditions}
                 records[row] = replace(record, links=links)
             row = int(forest.parent.values[row])
     forest.apply(Changes(NOWHERE, records=list(records.values())))

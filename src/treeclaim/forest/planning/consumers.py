@@ -35,7 +35,7 @@ class PlannedConsumer:
         generation: 0 for a consumer without a record.
         requests: The readable alternatives of the consumer's valid request; empty without a valid request.
         numbers: The position of each alternative in the kept request.
-        drawn: Amounts that return to holds when the consumer is released, by hold.
+        drawn_amounts: Amounts that return to holds when the consumer is released, by hold.
         is_assumed: Whether the consumer exists only for the call.
     """
 
@@ -46,7 +46,7 @@ class PlannedConsumer:
     allocations: Amounts
     requests: tuple[CandidateRequest, ...] = ()
     numbers: tuple[int, ...] = ()
-    drawn: Mapping[str, Amounts] = field(default_factory=dict)
+    drawn_amounts: Mapping[str, Amounts] = field(default_factory=dict)
     is_hold: bool = False
     is_assumed: bool = False
 
@@ -101,7 +101,7 @@ def read_consumers(
             uuid,
             *owners.get(uuid, ("", None, 0)),
             allocations,
-            drawn=holds.drawn.get(uuid, {}),
+            drawn_amounts=holds.drawn.get(uuid, {}),
             is_hold=uuid in holds.holds,
         )
         for uuid, allocations in allocations_by_consumer.items()

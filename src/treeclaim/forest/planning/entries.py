@@ -73,20 +73,24 @@ class _Batch:
         self._problems: list[EntryFault] = []
         rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
         holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
-        named = {uuid: forest.row_of(uuid) for uuid in find_uuids(entries, holders) if uuid}
-        records = {uuid: forest.record(row) for uuid, row in named.items() if row is not None}
+        rows_by_uuid = {uuid: forest.row_of(uuid) for uuid in find_uuids(entries, holders) if uuid}
+        records = {
+            uuid: forest.record(row) for uuid, row in rows_by_uuid.items() if row is not None
+        }
         self._targets = find_sound_targets(entries, holders, records, self._problems)
         self._hierarchy = self._make_hierarchy()
-        self._new = [target.uuid for target in self._targets if target.is_new]
+        self._new_uuids = [target.uuid for target in self._targets if target.is_new]
         self._ids: dict[str, int] = {}
         """Ids of the new providers."""
 
     def apply(self) -> None:
         self._create_names()
         wanted_parents = set(filter(None, self._hierarchy.new_parents.values()))
-        known = {parent for parent in wanted_parents if self._forest.row_of(parent) is not None}
-        uuids = known.union(target.uuid for target in self._targets)
-        faults = self._hierarchy.find_faults(self._new, uuids)
+        known_parents = {
+            parent for parent in wanted_parents if self._forest.row_of(parent) is not None
+        }
+        uuids = known_parents.union(target.uuid for target in self._targets)
+        faults = self._hierarchy.find_faults(self._new_uuids, uuids)
         for target in self._targets:
             self._budget.check()
             errors: list[TreeclaimError] = [
@@ -119,8 +123,10 @@ class _Batch:
         self, existing_entries: Mapping[str, CatalogueEntry], part: str
     ) -> list[CatalogueEntry]:
         first = max((entry.id for entry in existing_entries.values()), default=0) + 1
-        named = {name for target in self._targets for name in target.entry.values.get(part, ())}
-        missing = sorted(filter(is_custom_name, named - existing_entries.keys()))
+        entry_names = {
+            name for target in self._targets for name in target.entry.values.get(part, ())
+        }
+        missing = sorted(filter(is_custom_name, entry_names - existing_entries.keys()))
         return [CatalogueEntry(first + number, name, None) for number, name in enumerate(missing)]
 
     def _find_name_faults(self, target: _Target) -> Iterator[TreeclaimError]:
@@ -161,7 +167,9 @@ class _Batch:
         """Return ids of the new providers above all existing ids, parents first, as a batch would assign them."""
         living = self._forest.id.values[self._forest.living_rows]
         first = int(living.max()) + 1 if len(living) else 1
-        ordered = [uuid for wave in self._hierarchy.sort_into_waves(self._new) for uuid in wave]
+        ordered = [
+            uuid for wave in self._hierarchy.sort_into_waves(self._new_uuids) for uuid in wave
+        ]
         return {uuid: first + number for number, uuid in enumerate(ordered)}
 
     def _get_id(self, uuid: str) -> int:
@@ -224,7 +232,9 @@ class _Batch:
         if INVENTORIES.name in values:
             before = {existing.class_id: existing for existing in inventories}
             classes = self._forest.catalogue.resource_classes
-            wanted = {classes[name].id: each for name, each in values[INVENTORIES.name].items()}
+            wanted_inventories = {
+                classes[name].id: each for name, each in values[INVENTORIES.name].items()
+            }
             inventories = tuple(
                 InventoryRecord(
                     class_id,
@@ -233,7 +243,7 @@ class _Batch:
                     0.0,
                     self._read_consumption(target, inventory, before.get(class_id)),
                 )
-                for class_id, inventory in sorted(wanted.items(), key=itemgetter(0))
+                for class_id, inventory in sorted(wanted_inventories.items(), key=itemgetter(0))
             )
         return replace(
             record,
@@ -301,7 +311,7 @@ def _find_consumption_faults(
     for record in records.values():
         budget.check()
         existing = before[record.id].inventories if record.id in before else ()
-        written = {(stock.class_id, stock.consumes) for stock in existing}
+        written_consumption = {(stock.class_id, stock.consumes) for stock in existing}
         for stock in record.inventories:
             for entry in stock.consumes:
                 consumed = records.get(entry.provider_id) or _find_record(
@@ -313,7 +323,7 @@ def _find_consumption_faults(
                 error = find_consumption_fault(
                     (record.uuid, names[stock.class_id].name),
                     Consumption(consumed.uuid, names[entry.class_id].name, entry.amount),
-                    is_written=(stock.class_id, stock.consumes) not in written,
+                    is_written=(stock.class_id, stock.consumes) not in written_consumption,
                     is_missing=entry.class_id not in stocks,
                     consumes_itself=bool(stocks.get(entry.class_id)),
                     is_at_or_above=is_at_or_above(parents, consumed.id, record.id),

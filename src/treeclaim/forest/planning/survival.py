@@ -204,14 +204,14 @@ class _Survey:
         trials = self._make_trials(failure)
         with trials.release_consumers(failure):
             first = next(trials.place_consumers(failure))
-            held = trials.forest.held
+            held_amounts = trials.forest.held
             for consumer in failure.released:
-                held = release_held(trials.forest, held, consumer, set())
-            if held.everywhere is not None:
-                lent = held.of_holds(trials.forest, self._call.from_holds)
-                held = HeldAmounts({}, add_held(held.everywhere, lent, -1))
+                held_amounts = release_held(trials.forest, held_amounts, consumer, set())
+            if held_amounts.everywhere is not None:
+                lent = held_amounts.of_holds(trials.forest, self._call.from_holds)
+                held_amounts = HeldAmounts({}, add_held(held_amounts.everywhere, lent, -1))
             return explain_with_rules(
-                trials.forest.make_view(held=held),
+                trials.forest.make_view(held=held_amounts),
                 self._consumers[first].requests[0],
                 trials.rules.get(first, ()),
                 self._budget,
@@ -287,9 +287,9 @@ class _Trials:
     def _list_changes(self, consumer: PlannedConsumer) -> Iterator[tuple[Amounts, int]]:
         """Yield the freed amounts of a released consumer with the sign 1, and amounts that return to holds with -1."""
         yield consumer.allocations, 1
-        for hold, drawn in consumer.drawn.items():
+        for hold, drawn_amounts in consumer.drawn_amounts.items():
             if hold not in self._call.from_holds:
-                yield drawn, -1
+                yield drawn_amounts, -1
 
     def place_consumers(self, failure: _Failure) -> Iterator[str]:
         """Place the consumers of a failure one after the other; yield the unplaced consumers."""

@@ -99,10 +99,10 @@ def steps_without_exchanges(plan: "Plan", order: Order) -> tuple[Step, ...]:
 
     Such candidates have the same score. Eight equal groups on eight devices have 40,320 of them.
     """
-    named = {preference.suffix for preference in order.preferences}
+    named_suffixes = {preference.suffix for preference in order.preferences}
     for term in order.terms:
         if term.name in {TermName.MOST, TermName.LEAST}:
-            named.update(term.arguments)
+            named_suffixes.update(term.arguments)
     sets = [
         *(set(members) for members in (*plan.lists, *plan.outside)),
         *(set(values.slots) for values in plan.values),
@@ -111,7 +111,7 @@ def steps_without_exchanges(plan: "Plan", order: Order) -> tuple[Step, ...]:
     last: dict[object, int] = {}
     for step in plan.steps:
         slot = None if step.slot is None else plan.slots[step.slot]
-        if slot is None or slot.suffix == NO_GROUP or slot.suffix in named:
+        if slot is None or slot.suffix == NO_GROUP or slot.suffix in named_suffixes:
             steps.append(step)
             continue
         key = (
@@ -179,53 +179,54 @@ class _Planner:
             self._filled.append(slot)
             self.steps.append(self._make_step(slot, earlier))
 
-    def _make_step(self, new: int, earlier: tuple[int, ...]) -> Step:
-        slot = self._plan.slots[new]
-        differs = self._slots_to_avoid(new, earlier) if self._suffixed[new] else ()
-        within, avoids, completes = self._subtrees_of(new) if self._guessed else ((), (), ())
+    def _make_step(self, new_slot: int, earlier: tuple[int, ...]) -> Step:
+        slot = self._plan.slots[new_slot]
+        differs = self._slots_to_avoid(new_slot, earlier) if self._suffixed[new_slot] else ()
+        within, avoids, completes = self._subtrees_of(new_slot) if self._guessed else ((), (), ())
         return Step(
-            slot=new,
+            slot=new_slot,
             within=within,
             avoids=avoids,
             completes=completes,
             differs=differs,
-            summed=self._summed_slots(new, differs, earlier),
+            summed=self._summed_slots(new_slot, differs, earlier),
             other_trees=(
                 ()
                 if self._plan.request.nested or not slot.resources
                 else tuple(number for number in earlier if self._plan.slots[number].resources)
             ),
             completes_unsuffixed=(
-                new in self._plan.unsuffixed and set(self._plan.unsuffixed) <= set(self._filled)
+                new_slot in self._plan.unsuffixed
+                and set(self._plan.unsuffixed) <= set(self._filled)
             ),
-            compared=select_comparisons(self._plan.values, new, earlier)
+            compared=select_comparisons(self._plan.values, new_slot, earlier)
             if self._plan.values
             else (),
         )
 
-    def _subtrees_of(self, new: int) -> tuple[tuple[int, ...], ...]:
+    def _subtrees_of(self, new_slot: int) -> tuple[tuple[int, ...], ...]:
         """Return the `within`, `avoids` and `completes` of a step."""
-        within = [subtree for subtree in self._guessed if new in self._plan.lists[subtree]]
-        avoids = [subtree for subtree in self._guessed if new in self._plan.outside[subtree]]
+        within = [subtree for subtree in self._guessed if new_slot in self._plan.lists[subtree]]
+        avoids = [subtree for subtree in self._guessed if new_slot in self._plan.outside[subtree]]
         filled = set(self._filled)
         completes = [subtree for subtree in within if filled.issuperset(self._plan.lists[subtree])]
         return tuple(within), tuple(avoids), tuple(completes)
 
-    def _slots_to_avoid(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
+    def _slots_to_avoid(self, new_slot: int, earlier: Sequence[int]) -> tuple[int, ...]:
         """Return the earlier slots that need other providers than a slot of a suffixed group."""
-        is_rival = self._suffixed if self._isolated[new] else self._isolated
+        is_rival = self._suffixed if self._isolated[new_slot] else self._isolated
         return tuple(number for number in earlier if is_rival[number])
 
     def _summed_slots(
-        self, new: int, differs: Sequence[int], earlier: Sequence[int]
+        self, new_slot: int, differs: Sequence[int], earlier: Sequence[int]
     ) -> dict[str, SummedSlots]:
         summed: dict[str, SummedSlots] = {}
         if len(differs) == len(earlier):
             return summed
         differing = set(differs)
-        for name, amount in self._plan.slots[new].resources.items():
+        for name, amount in self._plan.slots[new_slot].resources.items():
             competing = self._competing.get(name, frozenset())
-            if new not in competing:
+            if new_slot not in competing:
                 continue
             rivals = tuple(slot for slot in earlier if slot in competing and slot not in differing)
             if rivals:

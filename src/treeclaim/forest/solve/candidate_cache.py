@@ -41,38 +41,42 @@ class CachedCandidates:
     """The candidates of a problem, and the providers with room at that time.
 
     Attributes:
-        chosen: The candidates, int64, shape (candidates, slots); may exceed the wanted number.
+        chosen_rows: The candidates, int64, shape (candidates, slots); may exceed the wanted number.
         trees: Number of searched trees, from the first on; None for all.
         fits: For each relation, the mask of pairs with room in the searched trees, as in `Relation`.
     """
 
     kind: CandidateKind
-    chosen: Choices
+    chosen_rows: Choices
     trees: int | None
     fits: tuple[Mask | None, ...]
 
     @classmethod
     def of(
-        cls, kind: CandidateKind, problem: Problem, chosen: Choices, most: int | None
+        cls, kind: CandidateKind, problem: Problem, chosen_rows: Choices, most: int | None
     ) -> "CachedCandidates":
         """Return the candidates of a search for at most this many."""
-        is_all = most is None or len(chosen) < most or not most
-        trees = None if is_all else int(problem.order.tree[chosen[-1, 0]]) + 1
-        return cls(kind, chosen, trees, _fits(problem, trees))
+        is_all = most is None or len(chosen_rows) < most or not most
+        trees = None if is_all else int(problem.order.tree[chosen_rows[-1, 0]]) + 1
+        return cls(kind, chosen_rows, trees, _fits(problem, trees))
 
     @property
     def nbytes(self) -> int:
         """Return the bytes for `ByteCache`."""
         fits = sum(fits.nbytes for fits in self.fits if fits is not None)
-        return self.chosen.nbytes + fits + self.kind.nbytes
+        return self.chosen_rows.nbytes + fits + self.kind.nbytes
 
     def updated_for(self, problem: Problem) -> "CachedCandidates | None":
         """Update the candidates for a later problem of the same kind; return None if a provider has gained room."""
         fits = _fits(problem, self.trees)
-        fitting_choices = _with_room(problem, self.chosen, self.fits, fits)
-        if fitting_choices is None or fitting_choices is self.chosen:
+        fitting_choices = _with_room(problem, self.chosen_rows, self.fits, fits)
+        if fitting_choices is None or fitting_choices is self.chosen_rows:
             return None if fitting_choices is None else self
-        if self.trees is not None and problem.wanted and len(fitting_choices) < problem.wanted:
+        if (
+            self.trees is not None
+            and problem.wanted_count
+            and len(fitting_choices) < problem.wanted_count
+        ):
             return self._refilled(problem, fitting_choices, self.trees - 1)
         return CachedCandidates(self.kind, fitting_choices, self.trees, fits)
 
@@ -81,10 +85,10 @@ class CachedCandidates:
     ) -> "CachedCandidates":
         """Search a tree and later ones again, and keep the candidates of earlier trees."""
         before = fitting_choices[problem.order.tree[fitting_choices[:, 0]] < tree]
-        most = (problem.wanted or 0) + SMALLEST_BLOCK
-        blocks = (block.chosen for block in combine_from(problem, tree, most - len(before)))
-        chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
-        return self.of(self.kind, problem, chosen, most)
+        most = (problem.wanted_count or 0) + SMALLEST_BLOCK
+        blocks = (block.chosen_rows for block in combine_from(problem, tree, most - len(before)))
+        chosen_rows = np.concatenate([before, *first_candidates(blocks, most - len(before))])
+        return self.of(self.kind, problem, chosen_rows, most)
 
 
 def draw_candidates(
@@ -97,8 +101,8 @@ def draw_candidates(
         return
     cached = _find_cached(problem, kind)
     if cached is not None:
-        if len(cached.chosen):
-            yield cached.chosen[: problem.wanted]
+        if len(cached.chosen_rows):
+            yield cached.chosen_rows[: problem.wanted_count]
         return
     blocks = [np.empty((0, len(problem.relations)), dtype=np.int64)]
     size = 0
@@ -108,7 +112,7 @@ def draw_candidates(
             blocks.append(block)
         yield block
     if size <= _MOST_BYTES:
-        cached = CachedCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted)
+        cached = CachedCandidates.of(kind, problem, np.concatenate(blocks), problem.wanted_count)
         problem.forest.cache.keep(_make_key(problem, kind), cached)
         if _is_tree_by_tree(problem):
             problem.forest.cache.keep(kind, cached, replaces=True)
@@ -180,7 +184,7 @@ def _fits(problem: Problem, trees: int | None) -> tuple[Mask | None, ...]:
 
 def _with_room(
     problem: Problem,
-    chosen: Choices,
+    chosen_rows: Choices,
     before: Sequence[Mask | None],
     now: Sequence[Mask | None],
 ) -> Choices | None:
@@ -201,5 +205,5 @@ def _with_room(
         if len(changed):
             is_full = np.zeros(problem.forest.row_count, dtype=np.bool_)
             is_full[problem.relations[slot].pairs.provider[changed]] = True
-            chosen = chosen[~is_full.take(chosen[:, slot])]
-    return chosen
+            chosen_rows = chosen_rows[~is_full.take(chosen_rows[:, slot])]
+    return chosen_rows

@@ -33,9 +33,9 @@ _BYTES_OF_A_KEY = 100
 """Memory counted for a recorded candidate besides its rows."""
 
 
-def make_keys(chosen: Choices) -> list[bytes]:
+def make_keys(chosen_rows: Choices) -> list[bytes]:
     """Return a comparable key of each candidate; a view of whole rows converts to a list many times faster."""
-    rows = np.ascontiguousarray(chosen)
+    rows = np.ascontiguousarray(chosen_rows)
     keys: list[bytes] = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist()
     return keys
 
@@ -47,41 +47,41 @@ class Repetitions:
         self._is_possible = problem.may_repeat
         self._sharing = sharing_rows(problem.forest)
         self._budget = problem.budget
-        self._seen: set[Hashable] = set()
+        self._seen_keys: set[Hashable] = set()
 
     def is_new(self, rows: Sequence[int], key: Hashable) -> bool:
         """Return whether a candidate is new, and record its key."""
         if not self._is_possible or not self._sharing[rows].all():
             return True
-        if key in self._seen:
+        if key in self._seen_keys:
             return False
         self._budget.hold(_BYTES_OF_A_KEY + 8 * len(rows))
-        self._seen.add(key)
+        self._seen_keys.add(key)
         return True
 
-    def keep_new(self, chosen: Choices) -> Choices:
+    def keep_new(self, chosen_rows: Choices) -> Choices:
         """Return the new candidates, and record their keys."""
         if not self._is_possible:
-            return chosen
-        shared = np.flatnonzero(self._sharing[chosen].all(axis=1))[::-1]
+            return chosen_rows
+        shared = np.flatnonzero(self._sharing[chosen_rows].all(axis=1))[::-1]
         # In reverse order, so that the first of equal candidates stays.
-        first = dict(zip(make_keys(chosen[shared]), shared.tolist(), strict=True))
-        new_keys = first.keys() - self._seen
-        self._budget.hold(len(new_keys) * (_BYTES_OF_A_KEY + 8 * chosen.shape[1]))
-        self._seen |= new_keys
-        is_new = np.ones(len(chosen), dtype=np.bool_)
+        first = dict(zip(make_keys(chosen_rows[shared]), shared.tolist(), strict=True))
+        new_keys = first.keys() - self._seen_keys
+        self._budget.hold(len(new_keys) * (_BYTES_OF_A_KEY + 8 * chosen_rows.shape[1]))
+        self._seen_keys |= new_keys
+        is_new = np.ones(len(chosen_rows), dtype=np.bool_)
         is_new[shared] = False
         is_new[[first[key] for key in new_keys]] = True
-        return chosen[is_new]
+        return chosen_rows[is_new]
 
 
 def drop_repetitions(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Choices]:
     """Yield the candidates without those of earlier anchors."""
     repetitions = Repetitions(problem)
     for block in blocks:
-        chosen = repetitions.keep_new(block.chosen)
-        if len(chosen):
-            yield chosen
+        chosen_rows = repetitions.keep_new(block.chosen_rows)
+        if len(chosen_rows):
+            yield chosen_rows
 
 
 def combine_stages(
@@ -93,13 +93,13 @@ def combine_stages(
         is_fruitless = True
         with problem.budget.held(stage.nbytes):
             size = pace.rows
-            for anchor, chosen in (
+            for anchor, chosen_rows in (
                 take_turns(draw, stage.live, size)
                 if problem.takes_turns
                 else draw(stage.live, size)
             ):
                 is_fruitless = False
-                yield CandidateBlock(stage.trees[anchor], chosen)
+                yield CandidateBlock(stage.trees[anchor], chosen_rows)
         pace.note_stage(is_fruitless=is_fruitless)
 
 
@@ -141,7 +141,7 @@ def take_turns(
             remaining_count = count
             while remaining_count and (block := source.take(remaining_count)) is not None:
                 yield block
-                remaining_count -= len(block.chosen)
+                remaining_count -= len(block.chosen_rows)
             if not remaining_count:
                 unfinished.append(source)
         waiting = unfinished
@@ -155,13 +155,13 @@ class _Source:
 
     def take(self, count: int) -> Anchored | None:
         """Return at most `count` candidates; None at the end."""
-        while self._buffer is None or not len(self._buffer.chosen):
+        while self._buffer is None or not len(self._buffer.chosen_rows):
             self._buffer = next(self._blocks, None)
             if self._buffer is None:
                 return None
-        anchor, chosen = self._buffer
-        self._buffer = Anchored(anchor[count:], chosen[count:])
-        return Anchored(anchor[:count], chosen[:count])
+        anchor, chosen_rows = self._buffer
+        self._buffer = Anchored(anchor[count:], chosen_rows[count:])
+        return Anchored(anchor[:count], chosen_rows[:count])
 
 
 def find_matching_anchors(problem: Problem, trees: Trees | None = None) -> Rows:
@@ -192,8 +192,8 @@ def first_of_each(problem: Problem, trees: Trees) -> Iterator[CandidateBlock]:
     if len(anchors):
         stage = prepare_stage(problem, anchors)
         with problem.budget.held(stage.nbytes):
-            for anchor, chosen in stage.combiner.first_of_each(stage.live, _few_rows(stage)):
-                yield CandidateBlock(stage.trees[anchor], chosen)
+            for anchor, chosen_rows in stage.combiner.first_of_each(stage.live, _few_rows(stage)):
+                yield CandidateBlock(stage.trees[anchor], chosen_rows)
 
 
 def _few_rows(stage: Stage) -> int:
@@ -260,23 +260,23 @@ def sample(
     Each candidate draws a random number, and the candidates with the smallest numbers are kept. Memory
     therefore grows with the sample alone.
     """
-    kept: list[Choices] = []
+    kept_blocks: list[Choices] = []
     numbers: list[npt.NDArray[np.float64]] = []
     kept_count = 0
     for block in blocks:
         budget.check()
         budget.hold(block.nbytes)
-        kept.append(block)
+        kept_blocks.append(block)
         numbers.append(generator.random(len(block)))
         kept_count += len(block)
         # Sorting only after the number has doubled keeps the work linear.
         if count is not None and kept_count > 2 * count:
             dropped_count = kept_count - count
-            kept, numbers = _keep_smallest(kept, numbers, count)
+            kept_blocks, numbers = _keep_smallest(kept_blocks, numbers, count)
             kept_count = count
             budget.hold(-dropped_count * block.itemsize * block.shape[1])
-    if kept:
-        yield _keep_smallest(kept, numbers, count)[0][0]
+    if kept_blocks:
+        yield _keep_smallest(kept_blocks, numbers, count)[0][0]
 
 
 def _keep_smallest(

@@ -95,7 +95,7 @@ class Problem:
         return all(relation.has_sharing for relation in (*self.relations, *self.split_relations))
 
     @cached_property
-    def wanted(self) -> int | None:
+    def wanted_count(self) -> int | None:
         """Return the greatest number of candidates to draw; None for all."""
         limits = [self.plan.request.limit, self.options.maximum]
         if self.options.randomize or not self.plan.request.nested:

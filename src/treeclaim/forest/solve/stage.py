@@ -45,7 +45,7 @@ class Pace:
         """Begin with the sizes for the limit of the problem, or for `count` candidates."""
         takes_turns = problem.takes_turns and count is None
         self._largest = most_rows(len(problem.relations), LARGEST_BLOCK)
-        most_candidates = problem.wanted if count is None else count
+        most_candidates = problem.wanted_count if count is None else count
         trees = len(problem.order.roots)
         self.rows = (
             self._largest
@@ -149,15 +149,17 @@ def prepare_stage(problem: Problem, trees: Trees) -> Stage:
 def _make_domains(problem: Problem, trees: Trees) -> list[Domain]:
     """Return the domain of each slot under some anchors; equal slots share one."""
     joint_classes = {constraint.resource_class for constraint in problem.plan.joint_constraints}
-    made: dict[int, Domain] = {}
+    domains_by_relation: dict[int, Domain] = {}
     domains = []
     for number, (slot, relation) in enumerate(
         zip(problem.plan.slots, problem.relations, strict=True)
     ):
         problem.budget.check()
-        if id(relation) not in made:
+        if id(relation) not in domains_by_relation:
             names = [name for name in slot.resources if name in joint_classes]
             uses = slot.counted if number in problem.rules.consuming else None
-            made[id(relation)] = build_domain(problem.forest, relation, trees, names, uses)
-        domains.append(made[id(relation)])
+            domains_by_relation[id(relation)] = build_domain(
+                problem.forest, relation, trees, names, uses
+            )
+        domains.append(domains_by_relation[id(relation)])
     return domains

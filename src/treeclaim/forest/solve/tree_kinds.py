@@ -65,7 +65,7 @@ class Relatives:
 def find_relatives(forest: Forest) -> Relatives:
     """Return the ancestors in a Forest, cached until its shape changes."""
 
-    def made() -> Relatives:
+    def make() -> Relatives:
         rows, parent = np.arange(forest.row_count), forest.parent.values
         parent = np.where(parent == NO_ROW, rows, parent)
         depth = np.zeros(len(rows), dtype=np.int64)
@@ -76,7 +76,7 @@ def find_relatives(forest: Forest) -> Relatives:
         # The cache makes its arrays read-only, but the Forest must still write to its columns: these are views.
         return Relatives(parent, depth, forest.root.values[:], forest.end.values[:])
 
-    return forest.cache.get("relatives", made)
+    return forest.cache.get("relatives", make)
 
 
 class TreeKinds:
@@ -129,7 +129,7 @@ def find_kinds_if_slow(problem: Problem, trees: Trees) -> Integers | None:
 
     rules = problem.rules
     is_slow = bool(rules.consuming) or (
-        not rules.are_free and rules.at_most(counts).max(initial=0) > MANY_COMBINATIONS
+        not rules.are_independent and rules.at_most(counts).max(initial=0) > MANY_COMBINATIONS
     )
     if is_slow and all(relation.pairs.is_local for relation in problem.relations):
         return TreeKinds(problem).first_trees(trees)

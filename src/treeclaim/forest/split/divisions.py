@@ -91,18 +91,18 @@ _PART_BYTES = 200
 class SplitCandidate:
     """A candidate with divisions: rows by slot, and class, row and units of each part."""
 
-    chosen: tuple[int, ...]
+    chosen_rows: tuple[int, ...]
     parts: tuple[tuple[str, int, int], ...]
 
     @property
     def rows(self) -> list[int]:
         """Return the rows of all its providers."""
-        return [*self.chosen, *(row for _, row, _ in self.parts)]
+        return [*self.chosen_rows, *(row for _, row, _ in self.parts)]
 
     @property
     def key(self) -> Hashable:
         """Return the key for detecting repetitions: the order of parts depends on the anchor."""
-        return self.chosen, frozenset(self.parts)
+        return self.chosen_rows, frozenset(self.parts)
 
     @property
     def nbytes(self) -> int:
@@ -143,12 +143,12 @@ class _Finder:
         self._greatest = [sorted((o.most for o in offers[at:]), reverse=True) for at in places]
         self._smallest = [sorted(o.least for o in offers[at:]) for at in places]
 
-    def sets(self, chosen: Offers, start: int) -> Iterator[Offers]:
+    def sets(self, chosen_offers: Offers, start: int) -> Iterator[Offers]:
         """Yield the sets that begin with the chosen offers and continue from an index."""
-        missing = self._size - len(chosen) - 1
+        missing = self._size - len(chosen_offers) - 1
         for at in range(start, len(self._offers) - missing):
             self._budget.check()
-            members = (*chosen, self._offers[at])
+            members = (*chosen_offers, self._offers[at])
             most = sum(offer.most for offer in members)
             least = sum(offer.least for offer in members)
             if most + sum(self._greatest[at + 1][:missing]) < self._amount:
@@ -180,7 +180,7 @@ class _Giver(NamedTuple):
     """The row of a provider, its free units, and the limits of its inventory."""
 
     row: int
-    free: int
+    free_units: int
     min_unit: int
     max_unit: int
     step_size: int
@@ -240,8 +240,12 @@ class SplitClass:
         return tuple(offer for offer in offers if offer is not None)
 
     def _bounds(self, giver: _Giver, used_units: Mapping[int, int]) -> tuple[int, int]:
-        free = min(giver.free - used_units.get(giver.row, 0), self.amount)
-        return (1, free) if self.is_any_amount else (giver.min_unit, min(free, giver.max_unit))
+        free_units = min(giver.free_units - used_units.get(giver.row, 0), self.amount)
+        return (
+            (1, free_units)
+            if self.is_any_amount
+            else (giver.min_unit, min(free_units, giver.max_unit))
+        )
 
     def _gives_all(self, giver: _Giver, used_units: Mapping[int, int]) -> bool:
         least, most = self._bounds(giver, used_units)

@@ -29,7 +29,7 @@ def divide_candidates(problem: Problem) -> Iterator[SplitCandidate]:
     All candidates are found before the first one is yielded.
     """
     candidates: list[SplitCandidate] = []
-    most = sys.maxsize if problem.wanted is None else min(problem.wanted, sys.maxsize)
+    most = sys.maxsize if problem.wanted_count is None else min(problem.wanted_count, sys.maxsize)
     for candidate in islice(Splitter(problem).distinct(), most):
         problem.budget.hold(candidate.nbytes)
         candidates.append(candidate)
@@ -63,8 +63,10 @@ class Splitter:
     ) -> Iterator[tuple[int, SplitCandidate]]:
         """Yield the number of the anchor and a candidate, for some anchors (numbers, ascending) or all."""
         for block in combine_under(self._problem, anchors):
-            for anchor, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                for candidate in self.divide_combination(anchor, tuple(chosen)):
+            for anchor, chosen_rows in zip(
+                block.tree.tolist(), block.chosen_rows.tolist(), strict=True
+            ):
+                for candidate in self.divide_combination(anchor, tuple(chosen_rows)):
                     yield anchor, candidate
 
     def _in_turn(self) -> Iterator[tuple[int, SplitCandidate]]:
@@ -77,12 +79,12 @@ class Splitter:
             still = []
             for source in waiting:
                 self._problem.budget.check()
-                for drawn in islice(source, 1):
-                    yield drawn
+                for candidate in islice(source, 1):
+                    yield candidate
                     still.append(source)
             waiting = still
 
-    def count_divisions(self, anchor: int, chosen: tuple[int, ...], most: int) -> int:
+    def count_divisions(self, anchor: int, chosen_rows: tuple[int, ...], most: int) -> int:
         """Return a lower bound for the number of divisions of a combination; it counts up to `most + 1`.
 
         The bound is 0 if divisions must pass further checks.
@@ -90,17 +92,19 @@ class Splitter:
         if self._required or self._problem.consumes or len(self._classes) != 1:
             return 0
         (split,) = self._classes
-        used_units = self.used_elsewhere(split.name, chosen)
+        used_units = self.used_elsewhere(split.name, chosen_rows)
         are_permitted = all(
             split.admits_units(row, split.amount + units) for row, units in used_units.items()
         )
         sets = split.sets(anchor, used_units) if are_permitted else ()
         return sum(1 for _ in islice(sets, most + 1))
 
-    def divide_combination(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
+    def divide_combination(
+        self, anchor: int, chosen_rows: tuple[int, ...]
+    ) -> Iterator[SplitCandidate]:
         """Yield the divisions of a combination of the other slots, given by the rows of their providers."""
         choices = [
-            partial(split.divisions, anchor, self.used_elsewhere(split.name, chosen))
+            partial(split.divisions, anchor, self.used_elsewhere(split.name, chosen_rows))
             for split in self._classes
         ]
         if any(next(draw(), None) is None for draw in choices):
@@ -112,22 +116,24 @@ class Splitter:
                 for split, division in zip(self._classes, divisions, strict=True)
                 for row, units in division
             )
-            if self._is_permitted(chosen, parts):
-                yield SplitCandidate(chosen, parts)
+            if self._is_permitted(chosen_rows, parts):
+                yield SplitCandidate(chosen_rows, parts)
 
-    def used_elsewhere(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
+    def used_elsewhere(self, resource_class: str, chosen_rows: Sequence[int]) -> dict[int, int]:
         """Return the counted units of a class that other groups use, by row."""
         used_units: dict[int, int] = {}
         if not self._plan.request.sums_groups:
             return used_units
-        for slot, row in zip(self._plan.slots, chosen, strict=True):
+        for slot, row in zip(self._plan.slots, chosen_rows, strict=True):
             amount = slot.counted.get(resource_class, 0)
             if amount:
                 used_units[row] = used_units.get(row, 0) + amount
         return used_units
 
-    def _is_permitted(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        if not (self._has_traits(chosen, parts) and self._has_units(chosen, parts)):
+    def _is_permitted(
+        self, chosen_rows: Sequence[int], parts: Sequence[tuple[str, int, int]]
+    ) -> bool:
+        if not (self._has_traits(chosen_rows, parts) and self._has_units(chosen_rows, parts)):
             return False
         if not self._problem.consumes:
             return True
@@ -142,14 +148,16 @@ class Splitter:
             )
         allocations += [
             (row, name, amount)
-            for slot, row in zip(self._plan.slots, chosen, strict=True)
+            for slot, row in zip(self._plan.slots, chosen_rows, strict=True)
             for name, amount in slot.counted.items()
         ]
         return count_joint_fits(forest, allocations) > 0
 
-    def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
+    def _has_units(
+        self, chosen_rows: Sequence[int], parts: Sequence[tuple[str, int, int]]
+    ) -> bool:
         for split in self._classes:
-            used_units = self.used_elsewhere(split.name, chosen)
+            used_units = self.used_elsewhere(split.name, chosen_rows)
             if used_units and not all(
                 split.admits_units(row, units + used_units.get(row, 0))
                 for name, row, units in parts
@@ -158,10 +166,12 @@ class Splitter:
                 return False
         return True
 
-    def _has_traits(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
+    def _has_traits(
+        self, chosen_rows: Sequence[int], parts: Sequence[tuple[str, int, int]]
+    ) -> bool:
         if not self._required:
             return True
-        rows = [chosen[slot] for slot in self._plan.unsuffixed]
+        rows = [chosen_rows[slot] for slot in self._plan.unsuffixed]
         rows += [row for _, row, _ in parts]
         return all(has[rows].any() for has in self._required)
 

@@ -135,8 +135,8 @@ class ClassInventories:
         numbers = np.arange(len(self))[indices]
         for at in np.flatnonzero(fits).tolist():
             index = int(numbers[at])
-            free = self.whole_capacity(index) - int(self.used.values[index])
-            fits[at] = free >= amount
+            free_units = self.whole_capacity(index) - int(self.used.values[index])
+            fits[at] = free_units >= amount
 
     def admits(self, indices: Indices, amount: int) -> Mask:
         """Return which inventories have units that admit an amount, whatever is free."""
@@ -269,8 +269,8 @@ class ClassInventories:
 
     def _compute_free(self, indices: Indices) -> Integers:
         used = self.used.values[indices]
-        free: Integers = np.maximum(self.capacity(indices) - used, NEVER_FREE + 1)
-        return free
+        free_units: Integers = np.maximum(self.capacity(indices) - used, NEVER_FREE + 1)
+        return free_units
 
     def mark_dead(self, rows: Rows) -> None:
         """Mark the inventories of these rows as dead: nothing fits there any more."""

@@ -64,7 +64,7 @@ def require_ascending(numbers: _Array) -> _Array:
 
 
 def search_ascending(
-    numbers: npt.NDArray[Any], wanted: Any, side: Literal["left", "right"] = "left"
+    numbers: npt.NDArray[Any], values: Any, side: Literal["left", "right"] = "left"
 ) -> Any:
     """Return the insertion points in ascending numbers, as `numpy.searchsorted` does.
 
@@ -75,14 +75,16 @@ def search_ascending(
     """
     if CHECKED:
         require_ascending(numbers[:_MOST_CHECKED])
-    return numbers.searchsorted(wanted, side=side)
+    return numbers.searchsorted(values, side=side)
 
 
-def find_ascending(numbers: npt.NDArray[Any], sought: npt.NDArray[Any]) -> tuple[Mask, Integers]:
+def find_ascending(
+    numbers: npt.NDArray[Any], sought_numbers: npt.NDArray[Any]
+) -> tuple[Mask, Integers]:
     """Return which sought numbers are among ascending ones, and all insertion points."""
-    at = search_ascending(numbers, sought)
+    at = search_ascending(numbers, sought_numbers)
     is_found = at < len(numbers)
-    is_found[is_found] = numbers[at[is_found]] == sought[is_found]
+    is_found[is_found] = numbers[at[is_found]] == sought_numbers[is_found]
     return is_found, at
 
 
@@ -138,13 +140,15 @@ class Column:
 
     def extend(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
         """Append items; older views keep their contents."""
-        old = len(self.values)
-        new = old + len(items)
-        if new > len(self._buffer):
+        old_count = len(self.values)
+        new_count = old_count + len(items)
+        if new_count > len(self._buffer):
             # Numpy fills an array of objects with None, so its unused capacity takes memory.
-            self.make_room(new + new // 8 + 8 if self._buffer.dtype.hasobject else 2 * new)
-        self._buffer[old:new] = items
-        self.values = self._buffer[:new]
+            self.make_room(
+                new_count + new_count // 8 + 8 if self._buffer.dtype.hasobject else 2 * new_count
+            )
+        self._buffer[old_count:new_count] = items
+        self.values = self._buffer[:new_count]
 
     @property
     def room(self) -> int:
@@ -211,8 +215,8 @@ def sum_by_part(part: Integers, values: npt.NDArray[Any], parts: int) -> Integer
     """
     weights = np.clip(values.astype(np.float64), 0, float(GREATEST))
     sums = np.bincount(part, weights=weights, minlength=parts)
-    whole: Integers = np.minimum(sums, float(GREATEST)).astype(np.int64)
-    return whole
+    capped_sums: Integers = np.minimum(sums, float(GREATEST)).astype(np.int64)
+    return capped_sums
 
 
 def sum_capped(values: npt.NDArray[Any]) -> int:

@@ -76,9 +76,9 @@ class Compaction:
         self._next += dead
         end = min(self._next + most, row_count)
         rows: Rows = self._next + np.flatnonzero(alive[dead : dead + most])
-        few = self._source.with_few_groups(rows, most)
-        self._next = end if len(few) == len(rows) else int(few[-1]) + 1
-        return few
+        copied_rows = self._source.with_few_groups(rows, most)
+        self._next = end if len(copied_rows) == len(rows) else int(copied_rows[-1]) + 1
+        return copied_rows
 
     def copied_among(self, rows: Rows) -> tuple[list[int], list[int]]:
         """Return the copies of the rows that are copied, and these rows."""

@@ -146,8 +146,8 @@ class Forest(ProviderTable):
             self.cache.clear()
             self.pairs.clear()
 
-    def _load_whole(self, whole: WholeInventory) -> None:
-        self.load(whole)
+    def _load_whole(self, whole_inventory: WholeInventory) -> None:
+        self.load(whole_inventory)
         self._count = self.row_count
         self._register.load_all()
         self.splices.invalidate()

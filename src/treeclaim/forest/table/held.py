@@ -30,19 +30,19 @@ HeldUnits = Mapping[InventoryIds, int]
 
 
 def add_held(
-    held: HeldUnits, amounts: Iterable[tuple[InventoryIds, int]], sign: int = 1
+    held_units: HeldUnits, amounts: Iterable[tuple[InventoryIds, int]], sign: int = 1
 ) -> HeldUnits:
     """Return held amounts plus `sign` times some amounts; an inventory may occur repeatedly."""
-    sums = Counter(held)
+    sums = Counter(held_units)
     for inventory, units in amounts:
         sums[inventory] += sign * units
     return +sums
 
 
-def held_by_class(forest: "Forest", held: HeldUnits) -> dict[int, tuple[Rows, Rows]]:
+def held_by_class(forest: "Forest", held_units: HeldUnits) -> dict[int, tuple[Rows, Rows]]:
     """Return the rows of existing providers with held amounts, and the units, by class id."""
     amounts_by_class: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    for (provider_id, class_id), units in held.items():
+    for (provider_id, class_id), units in held_units.items():
         amounts_by_class[class_id][provider_id] = units
     by_class = {}
     for class_id in amounts_by_class.keys() & forest.classes.keys():
@@ -101,31 +101,31 @@ def free_amounts(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> 
 
     Amounts at missing inventories are ignored.
     """
-    held: HeldUnits = {}
+    held_units: HeldUnits = {}
     for part in parts:
         budget.check()
-        held = add_held(held, amounts_by_id(forest, part))
-    return subtract_held(forest, include_consumption(forest, held))
+        held_units = add_held(held_units, amounts_by_id(forest, part))
+    return subtract_held(forest, include_consumption(forest, held_units))
 
 
-def include_consumption(forest: "Forest", held: HeldUnits) -> HeldUnits:
+def include_consumption(forest: "Forest", held_units: HeldUnits) -> HeldUnits:
     """Return held amounts together with the units that they consume (contract page 102, section 2)."""
     if not forest.holdings.patterns.are_any:
-        return held
+        return held_units
     consumed_units: list[tuple[InventoryIds, int]] = []
-    for class_id, (rows, amounts) in held_by_class(forest, held).items():
+    for class_id, (rows, amounts) in held_by_class(forest, held_units).items():
         for use, users in forest.uses_at(forest.catalogue.class_by_id[class_id].name, rows):
             consumed = forest.id.values[rows[users] + use.offset].tolist()
             units = (amounts[users] * use.amount).tolist()
             inventories = zip(consumed, repeat(use.class_id), strict=False)
             consumed_units += zip(inventories, units, strict=True)
-    return add_held(held, consumed_units)
+    return add_held(held_units, consumed_units)
 
 
-def subtract_held(forest: "Forest", held: HeldUnits) -> "Forest":
+def subtract_held(forest: "Forest", held_units: HeldUnits) -> "Forest":
     """Return a view in which held amounts are free; they must include the units that they consume."""
     classes = dict(forest.classes)
-    for class_id, (rows, amounts) in held_by_class(forest, held).items():
+    for class_id, (rows, amounts) in held_by_class(forest, held_units).items():
         columns = classes[class_id] = forest.classes[class_id].copy_usage()
         has, indices = columns.indices_of(rows)
         columns.add_usage(indices, -amounts[has])

@@ -244,51 +244,53 @@ class ProviderTable:
         self.root.extend(rows)
         self.end.extend(rows)
         self.alive.extend(np.zeros(len(records), dtype=np.bool_))
-        held: dict[int, list[tuple[int, InventoryRecord]]] = defaultdict(list)
+        inventories_by_class: dict[int, list[tuple[int, InventoryRecord]]] = defaultdict(list)
         for row, record in zip(rows, records, strict=True):
             for inventory in record.inventories:
-                held[inventory.class_id].append((row, inventory))
-        for class_id, pairs in held.items():
+                inventories_by_class[inventory.class_id].append((row, inventory))
+        for class_id, pairs in inventories_by_class.items():
             self.classes.setdefault(class_id, ClassInventories()).extend(*zip(*pairs, strict=True))
         self.attributes.append(rows.start, [record.attributes for record in records])
         return rows
 
     def append_copies(self, source: "ProviderTable", rows: Rows, places: RowPlaces) -> range:
         """Append copies of rows of a table, which may be this one; return the new rows."""
-        new = range(self.row_count, self.row_count + len(rows))
+        new_rows = range(self.row_count, self.row_count + len(rows))
         for name in _COPIED:
             getattr(self, name).extend(getattr(source, name).values[rows])
         self.parent.extend(places.parent)
         self.root.extend(places.root)
         self.end.extend(places.end)
         self.alive.extend(np.ones(len(rows), dtype=np.bool_))
-        handles = self.handle.values[new.start :].tolist()
+        handles = self.handle.values[new_rows.start :].tolist()
         lists = {
             name: [entries[handle] for handle in handles]
             for name, entries in self.holdings.lists.items()
         }
-        for class_id, of_class in rows_by_group(new.start, lists[INVENTORIES.name]).items():
+        for class_id, of_class in rows_by_group(new_rows.start, lists[INVENTORIES.name]).items():
             columns = source.classes[class_id]
             if class_id not in self.classes:
                 self.classes[class_id] = ClassInventories()
                 self.classes[class_id].make_room(2 * len(columns))
-            self.classes[class_id].append_copies(of_class, columns, rows[of_class - new.start])
-        for name, links in self.links.items():
-            links.append(new.start, lists[name])
-        for attribute, having in rows_by_group(new.start, lists[ATTRIBUTES.name]).items():
-            self.attributes.append_copies(
-                attribute, having, source.attributes, rows[having - new.start]
+            self.classes[class_id].append_copies(
+                of_class, columns, rows[of_class - new_rows.start]
             )
-        return new
+        for name, links in self.links.items():
+            links.append(new_rows.start, lists[name])
+        for attribute, having in rows_by_group(new_rows.start, lists[ATTRIBUTES.name]).items():
+            self.attributes.append_copies(
+                attribute, having, source.attributes, rows[having - new_rows.start]
+            )
+        return new_rows
 
-    def load(self, whole: WholeInventory) -> Layout:
+    def load(self, inventory: WholeInventory) -> Layout:
         """Load a whole inventory into an empty table; return the layout of its rows."""
-        layout = lay_out(whole.id, whole.parent_id)
+        layout = lay_out(inventory.id, inventory.parent_id)
         provider, count = layout.provider, len(layout.provider)
-        self.id.extend(whole.id[provider])
-        self.uuid.extend(whole.uuid[provider])
-        self.generation.extend(whole.generation[provider])
-        self.modified_at.extend(whole.modified_at[provider])
+        self.id.extend(inventory.id[provider])
+        self.uuid.extend(inventory.uuid[provider])
+        self.generation.extend(inventory.generation[provider])
+        self.modified_at.extend(inventory.modified_at[provider])
         self.parent.extend(layout.parent)
         self.root.extend(layout.root)
         self.end.extend(layout.end)
@@ -296,16 +298,16 @@ class ProviderTable:
         self.stamp.extend(np.full(count, next(_STAMPS)))
         self.tree_stamp.extend(self.stamp.values)
         self.handle.extend(np.arange(count))
-        self.holdings.names = [whole.name[at] for at in provider.tolist()]
-        self._load_inventories(whole, layout)
+        self.holdings.names = [inventory.name[at] for at in provider.tolist()]
+        self._load_inventories(inventory, layout)
         for name, links in self.links.items():
-            self.holdings.lists[name] = links.load(whole.links[name], layout)
-        self.holdings.lists[ATTRIBUTES.name] = self.attributes.load(whole.attributes, layout)
-        link_all(self.classes, self.holdings.patterns, layout, whole.consumption)
+            self.holdings.lists[name] = links.load(inventory.links[name], layout)
+        self.holdings.lists[ATTRIBUTES.name] = self.attributes.load(inventory.attributes, layout)
+        link_all(self.classes, self.holdings.patterns, layout, inventory.consumption)
         return layout
 
-    def _load_inventories(self, whole: WholeInventory, layout: Layout) -> None:
-        columns = whole.inventories
+    def _load_inventories(self, inventory: WholeInventory, layout: Layout) -> None:
+        columns = inventory.inventories
         rows = layout.rows_of(columns.provider_id)
         order = np.lexsort((rows, columns.class_id))
         order = order[rows[order] != NO_ROW]
@@ -359,12 +361,12 @@ class ProviderTable:
         handles = self.handle.values[rows].tolist()
         share = most_rows / ROWS_COPIED_TOGETHER
         most_classes = int(share * GROUPS_COPIED_TOGETHER)
-        for name, held in self.holdings.lists.items():
+        for name, list_by_handle in self.holdings.lists.items():
             most = most_classes * (1 if name == INVENTORIES.name else _LISTS_FOR_A_CLASS)
-            if len(set[Any]().union(*map(held.__getitem__, handles))) > most:
+            if len(set[Any]().union(*map(list_by_handle.__getitem__, handles))) > most:
                 groups: set[Any] = set()
                 for count, handle in enumerate(handles):
-                    groups.update(held[handle])
+                    groups.update(list_by_handle[handle])
                     if len(groups) > most and count:
                         del handles[count:]
                         break

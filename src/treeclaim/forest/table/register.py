@@ -61,9 +61,9 @@ class RowIndex(Generic[_Key]):
         is_former = np.zeros(len(self._row), dtype=np.bool_)
         is_former[handles] = True
         is_former |= self._row.values == NO_ROW
-        kept = ~is_former[self._handles]
-        hashes = np.concatenate([self._hashes[kept], hashes])
-        handles = np.concatenate([self._handles[kept], handles])
+        is_kept = ~is_former[self._handles]
+        hashes = np.concatenate([self._hashes[is_kept], hashes])
+        handles = np.concatenate([self._handles[is_kept], handles])
         # A stable sort is fast on the part that ascends.
         order = np.argsort(hashes, kind="stable")
         self._hashes, self._handles, self._changed = hashes[order], handles[order], {}
@@ -132,7 +132,7 @@ class Register:
 
     def __init__(self, table: ProviderTable) -> None:
         self._table = table
-        self._free: list[int] = []
+        self._free_handles: list[int] = []
         self.row = Column(np.int32)
         self.by_id = RowIndex(self.row, lambda row: int(table.id.values[row]))
         self.by_uuid = RowIndex(self.row, table.uuid_of)
@@ -148,8 +148,8 @@ class Register:
 
     def add(self, record: ProviderRecord) -> int:
         """Return the handle of a new provider, whose row is set later."""
-        if self._free:
-            handle = self._free.pop()
+        if self._free_handles:
+            handle = self._free_handles.pop()
         else:
             handle = len(self.row)
             self.row.extend([NO_ROW])
@@ -183,7 +183,7 @@ class Register:
             del self.by_id[provider_id]
         handle = int(self._table.handle.values[row])
         self.row.values[handle] = NO_ROW
-        self._free.append(handle)
+        self._free_handles.append(handle)
 
     def fold(self) -> None:
         """Move the recent changes of at most one kind of key into sorted arrays."""

@@ -35,7 +35,7 @@ has 300.
 _LONGEST_KEPT = 16_000_000
 """Bytes up to which the text of all trees of an answer is kept."""
 
-_FULL = BodyForm()
+_FULL_FORM = BodyForm()
 
 _ORJSON_BITS = 64
 
@@ -163,7 +163,7 @@ def summary_fragment(
     provider: Provider,
     amounts: Mapping[str, Any],
     traits: Sequence[str],
-    form: BodyForm = _FULL,
+    form: BodyForm = _FULL_FORM,
     requested: Collection[str] = (),
 ) -> bytes:
     """Write one member of `provider_summaries`, with its key.
@@ -171,8 +171,10 @@ def summary_fragment(
     Amounts (capacity and usage by class name) are in order of class id, traits in catalogue order.
     A form that does not show all classes shows the requested ones.
     """
-    shown = {name: amounts[name] for name in amounts if form.all_classes or name in requested}
-    entry: dict[str, Any] = {"resources": shown}
+    shown_amounts = {
+        name: amounts[name] for name in amounts if form.all_classes or name in requested
+    }
+    entry: dict[str, Any] = {"resources": shown_amounts}
     if form.traits:
         entry["traits"] = traits
     if form.nested:

@@ -120,15 +120,15 @@ class RewrittenTrees:
     `rows` joins the former rows, which are dead; `class_ids` has the classes of their inventories.
     """
 
-    old: Sequence[range]
+    old_trees: Sequence[range]
     rows: Rows
     class_ids: set[int]
-    new: Sequence[range]
+    new_trees: Sequence[range]
 
     @property
     def added_count(self) -> int:
         """Return by how many providers the trees have grown."""
-        return sum(map(len, self.new)) - len(self.rows)
+        return sum(map(len, self.new_trees)) - len(self.rows)
 
 
 def rewrite_trees(
@@ -153,9 +153,10 @@ def edit_order(
     Returns:
         The new order, None if it must be computed again; and the splices, tree by tree.
     """
-    former_roots = {int(table.id.values[tree.start]): tree.start for tree in trees.old}
+    former_roots = {int(table.id.values[tree.start]): tree.start for tree in trees.old_trees}
     edits = [
-        (former_roots.pop(int(table.id.values[tree.start]), None), tree) for tree in trees.new
+        (former_roots.pop(int(table.id.values[tree.start]), None), tree)
+        for tree in trees.new_trees
     ]
     edits += [(root, range(0)) for root in former_roots.values()]
     columns = table.id.values, table.root.values, table.end.values
@@ -171,24 +172,26 @@ class _Rewriting:
 
     def run(self, ids: set[int]) -> RewrittenTrees:
         table, records = self.table, self.records
-        old = self._trees_of(ids)
-        rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old)])
+        old_trees = self._trees_of(ids)
+        rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old_trees)])
         other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
         class_ids = table.classes_of(rows)
         at, places = self._lay_out(other_rows)
-        put = table.append_records(records, self._assign_handles(at - len(other_rows)))
-        record_rows = np.arange(put.start, put.stop)
-        new = table.append_copies(table, np.concatenate([other_rows, record_rows])[at], places)
-        new_rows = np.arange(new.start, new.stop)
+        record_range = table.append_records(records, self._assign_handles(at - len(other_rows)))
+        record_rows = np.arange(record_range.start, record_range.stop)
+        new_range = table.append_copies(
+            table, np.concatenate([other_rows, record_rows])[at], places
+        )
+        new_rows = np.arange(new_range.start, new_range.stop)
         table.mark_changed(new_rows)
         class_ids |= {stock.class_id for record in records for stock in record.inventories}
         table.mark_dead(np.concatenate([rows, record_rows]), class_ids)
         self.register.set_rows(new_rows)
-        is_gone = self.register.row.values[table.handle.values[rows]] < new.start
+        is_gone = self.register.row.values[table.handle.values[rows]] < new_range.start
         for row in rows[is_gone].tolist():
             self.register.remove(row)
-        self._link_consumption(other_rows, at, new)
-        return RewrittenTrees(old, rows, class_ids, _split_by_tree(places, new))
+        self._link_consumption(other_rows, at, new_range)
+        return RewrittenTrees(old_trees, rows, class_ids, _split_by_tree(places, new_range))
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
         all_ids = list(ids.union(record.root_id for record in self.records))
@@ -218,13 +221,13 @@ class _Rewriting:
         parent = np.where(layout.parent == NO_ROW, NO_ROW, first + layout.parent)
         return by_id[layout.provider], RowPlaces(parent, first + layout.root, first + layout.end)
 
-    def _assign_handles(self, placed: Integers) -> Sequence[int]:
+    def _assign_handles(self, record_numbers: Integers) -> Sequence[int]:
         """Store the contents of the placed records; return a handle for each record.
 
         Records in a cycle of parents get no row, and their handle is meaningless.
         """
         records = self.records
-        numbers = placed[placed >= 0].tolist()
+        numbers = record_numbers[record_numbers >= 0].tolist()
         handles = [0] * len(records)
         rows = self.register.by_id.get_each([records[number].id for number in numbers])
         for number, row in zip(numbers, rows, strict=True):
@@ -241,21 +244,21 @@ class _Rewriting:
         )
         return handles
 
-    def _link_consumption(self, other_rows: Rows, at: Integers, new: range) -> None:
+    def _link_consumption(self, other_rows: Rows, at: Integers, new_range: range) -> None:
         table, patterns = self.table, self.table.holdings.patterns
         if not patterns.are_any and not any(
             inventory.consumes for record in self.records for inventory in record.inventories
         ):
             return
-        forget_consumed(table.classes, new.start)
+        forget_consumed(table.classes, new_range.start)
         links: list[_Link] = []
-        for row, source in zip(new, at.tolist(), strict=True):
+        for row, source in zip(new_range, at.tolist(), strict=True):
             consumption: Iterable[tuple[int, Sequence[ConsumptionRecord]]]
             if source < len(other_rows):
-                old = int(other_rows[source])
+                old_row = int(other_rows[source])
                 consumption = (
-                    (class_id, table.consumed_by(old, class_id, index))
-                    for class_id, index in table.inventory_indices(old)
+                    (class_id, table.consumed_by(old_row, class_id, index))
+                    for class_id, index in table.inventory_indices(old_row)
                 )
             else:
                 inventories = self.records[source - len(other_rows)].inventories
@@ -263,7 +266,7 @@ class _Rewriting:
             links += self._yield_links(row, consumption)
         columns = np.array(links, dtype=np.int64).reshape(-1, len(ConsumptionLinks._fields)).T
         link(table.classes, patterns, table.root.values, ConsumptionLinks(*columns))
-        add_consumed(table.classes, patterns, new.start)
+        add_consumed(table.classes, patterns, new_range.start)
 
     def _yield_links(
         self, row: int, consumption: Iterable[tuple[int, Sequence[ConsumptionRecord]]]

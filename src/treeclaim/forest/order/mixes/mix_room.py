@@ -43,7 +43,7 @@ class MixRequests:
     Attributes:
         amounts: Units by class of each request.
         are_apart: Whether no provider serves another tree than its own.
-        written: The state of the inventories of each class: `ClassInventories.overwrite_count`.
+        overwrite_counts: The state of the inventories of each class: `ClassInventories.overwrite_count`.
         serial: Identifies this object in keys of caches.
     """
 
@@ -52,7 +52,7 @@ class MixRequests:
     amounts: tuple[Mapping[str, int], ...]
     counter: TreeCounter
     are_apart: bool
-    written: tuple[int, ...]
+    overwrite_counts: tuple[int, ...]
     catalogue: Catalogue
     serial: int = field(default_factory=_next_serial)
 
@@ -74,22 +74,24 @@ class MixRequests:
 def find_mix_requests(forest: Forest, mix: Mix, budget: Budget) -> MixRequests:
     """Return the requests of a mix, cached until existing names, or inventories of its classes, change."""
     classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
-    written = tuple(forest.class_inventories(name).overwrite_count for name in classes)
+    overwrite_counts = tuple(forest.class_inventories(name).overwrite_count for name in classes)
     ignores_conditions = forest.has_conditions and forest.ignores_conditions
     key = ("requests of a mix", mix, ignores_conditions, forest.ignores_units)
     cached = forest.cache.find(key)
     if (
         isinstance(cached, MixRequests)
-        and cached.written == written
+        and cached.overwrite_counts == overwrite_counts
         and cached.catalogue is forest.catalogue
     ):
         return cached
-    requests = _read(forest, mix, written, budget)
+    requests = _read(forest, mix, overwrite_counts, budget)
     forest.cache.keep(key, requests, replaces=True)
     return requests
 
 
-def _read(forest: Forest, mix: Mix, written: tuple[int, ...], budget: Budget) -> MixRequests:
+def _read(
+    forest: Forest, mix: Mix, overwrite_counts: tuple[int, ...], budget: Budget
+) -> MixRequests:
     counts: list[RequestCounts] = []
     known_entries = []
     for entry in mix.requests.values():
@@ -106,7 +108,7 @@ def _read(forest: Forest, mix: Mix, written: tuple[int, ...], budget: Budget) ->
         tuple(request.amounts for request in counts),
         counter,
         all(request.are_apart for request in counts),
-        written,
+        overwrite_counts,
         forest.catalogue,
     )
 
@@ -215,7 +217,7 @@ def compute_stranded(
         total_weight = sum(
             entry.weight
             for entry in mix.requests.values()
-            if any(name in wanted.resources for wanted in entry.request.groups)
+            if any(name in group.resources for group in entry.request.groups)
         )
         weighted = _compute_stranded_by_tree(
             requests, now, name, _sum_free(forest, name, sharing), total_weight
@@ -246,20 +248,20 @@ def _sum_free(forest: Forest, name: str, sharing: Mask) -> Integers:
     """Return the free units of a class in each tree; 0 in a tree with a sharing provider of the class."""
     indices, rows, trees = find_class_rows(forest, name)
     roots = len(forest.order.roots)
-    free = sum_by_part(trees, forest.class_inventories(name).free.values[indices], roots)
-    free[trees[sharing[rows]]] = 0
-    return free
+    free_units = sum_by_part(trees, forest.class_inventories(name).free.values[indices], roots)
+    free_units[trees[sharing[rows]]] = 0
+    return free_units
 
 
 def _compute_stranded_by_tree(
-    requests: MixRequests, now: Integers, name: str, free: Integers, total_weight: int
+    requests: MixRequests, now: Integers, name: str, free_units: Integers, total_weight: int
 ) -> Integers:
     """Return the weighted sum over requests of the free units that are useless to a request, by tree.
 
     `now` has the current counts, shape (trees, requests). `total_weight` includes requests that fit nowhere.
     """
-    dtype = np.int64 if int(free.max(initial=0)) * total_weight < _MOST else object
-    units = free.astype(dtype)
+    dtype = np.int64 if int(free_units.max(initial=0)) * total_weight < _MOST else object
+    units = free_units.astype(dtype)
     stranded = units * total_weight
     for number, (weight, amounts) in enumerate(
         zip(requests.weights.tolist(), requests.amounts, strict=True)
@@ -267,6 +269,6 @@ def _compute_stranded_by_tree(
         amount = amounts.get(name, 0)
         if amount:
             # A count above the free units makes no difference, but its product could overflow.
-            fits = np.minimum(now[:, number], free // amount + 1).astype(dtype)
+            fits = np.minimum(now[:, number], free_units // amount + 1).astype(dtype)
             stranded = stranded - int(weight) * np.minimum(units, fits * amount)
     return stranded

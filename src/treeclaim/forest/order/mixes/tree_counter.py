@@ -89,20 +89,20 @@ class _TestGroup:
         arrays = (self.keys, self.starts, self.serves, *self.indices)
         return sum(array.nbytes for array in arrays if array is not None)
 
-    def get_free(self, forest: Forest, providers: Rows) -> list[Integers]:
+    def get_free_units(self, forest: Forest, providers: Rows) -> list[Integers]:
         """Return the free units of each class at providers, by their numbers."""
         return [
             forest.class_inventories(name).free.values[indices[providers]]
             for name, indices in zip(self.names, self.indices, strict=True)
         ]
 
-    def compute_shares(self, providers: Rows, free: Sequence[Integers]) -> Floats:
+    def compute_shares(self, providers: Rows, free_units: Sequence[Integers]) -> Floats:
         """Return the summands of each test, shape (providers, tests): free units, or *fit(s, p)*."""
         if self.is_total:
-            shares = free[0].astype(np.float64)[:, None].repeat(len(self.requests), axis=1)
+            shares = free_units[0].astype(np.float64)[:, None].repeat(len(self.requests), axis=1)
         else:
-            shares = _divide(free[0], self.amounts[0])
-            for units, amounts in zip(free[1:], self.amounts[1:], strict=True):
+            shares = _divide(free_units[0], self.amounts[0])
+            for units, amounts in zip(free_units[1:], self.amounts[1:], strict=True):
                 np.minimum(shares, _divide(units, amounts), out=shares)
         np.maximum(shares, 0, out=shares)
         if self.serves is not None:
@@ -141,14 +141,14 @@ class _TestGroup:
         return counts
 
 
-def _divide(free: Integers, amounts: Floats) -> Floats:
+def _divide(free_units: Integers, amounts: Floats) -> Floats:
     """Return the quotient of each number and each amount, rounded down, at most `GREATEST`."""
-    if free.max(initial=0) < _EXACT:
-        quotients = free[:, None] / amounts
+    if free_units.max(initial=0) < _EXACT:
+        quotients = free_units[:, None] / amounts
         np.floor(quotients, out=quotients)
         return quotients
-    whole = free[:, None] // amounts.astype(np.int64)
-    return np.minimum(whole, GREATEST).astype(np.float64)
+    whole_quotients = free_units[:, None] // amounts.astype(np.int64)
+    return np.minimum(whole_quotients, GREATEST).astype(np.float64)
 
 
 def _sum_states(shares: Floats, begin: Rows, sizes: Rows) -> Floats:
@@ -191,15 +191,15 @@ class TreeCounter:
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group in self._groups:
             providers, begin = group.list_providers(trees)
-            free = group.get_free(forest, providers)
+            free_units = group.get_free_units(forest, providers)
             for take in takes:
                 if take.name in group.names:
                     number = group.find_providers(trees, take.rows)
                     states = np.flatnonzero(number >= 0)
                     at = begin[states] + number[states] - group.starts[trees[states]]
                     # Each state takes once, so the indices are distinct.
-                    free[group.names.index(take.name)][at] -= take.select(states).amount
-            passing = group.compute_counts(group.compute_shares(providers, free), begin)
+                    free_units[group.names.index(take.name)][at] -= take.select(states).amount
+            passing = group.compute_counts(group.compute_shares(providers, free_units), begin)
             counts[:, group.requests] = np.minimum(counts[:, group.requests], passing)
         return counts
 

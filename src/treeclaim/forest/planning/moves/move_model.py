@@ -130,7 +130,7 @@ class MoveModel:
         kinds: defaultdict[MoverKind, defaultdict[frozenset[tuple[Cell, int]], list[Mover]]]
         kinds = defaultdict(lambda: defaultdict(list))
         for mover in filter(self._may_be_moved, self._situation.movable):
-            is_single = mover.drawn or mover.consumer.uuid in self._situation.ruled_trees
+            is_single = mover.drawn_units or mover.consumer.uuid in self._situation.ruled_trees
             kind = MoverKind(mover.alternatives, mover.pools, mover if is_single else None)
             kinds[kind][frozenset(mover.allocations.items())].append(mover)
         for kind, equal in kinds.items():
@@ -192,11 +192,11 @@ class MoveModel:
 
     def _add_use(self, factors: Mapping[int, int], cells: Iterable[Cell]) -> None:
         """Limit a sum of columns, plus the units that moves use of some cells, to the free units there."""
-        factors, free = Counter(factors), 0
+        factors, free_units = Counter(factors), 0
         for cell in cells:
             factors.update(self._uses.get(cell, {}))
-            free += max(get_free_units(self._situation.forest, cell), 0)
-        self._program.add_row(factors, at_most=free)
+            free_units += max(get_free_units(self._situation.forest, cell), 0)
+        self._program.add_row(factors, at_most=free_units)
 
     def _add_rules(self) -> None:
         trees = self._situation.ruled_trees

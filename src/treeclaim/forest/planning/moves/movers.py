@@ -46,7 +46,7 @@ class Mover:
     Attributes:
         allocations: Units by cell, where the Forest has the inventory.
         relief: Units by cell that become free when the consumer is released, with the units that they consume.
-        drawn: Units by hold and cell that return to the hold when the consumer is released.
+        drawn_units: Units by hold and cell that return to the hold when the consumer is released.
         occupied: Numbers of the trees in which the consumer has allocations.
         trees: Trees for rules; trees of sharing providers count only if all its providers are sharing.
         alternatives: The requests for new places; none if the consumer may not move.
@@ -57,7 +57,7 @@ class Mover:
     consumer: PlannedConsumer
     allocations: Mapping[Cell, int]
     relief: Mapping[Cell, int]
-    drawn: Mapping[tuple[str, Cell], int]
+    drawn_units: Mapping[tuple[str, Cell], int]
     occupied: frozenset[int]
     trees: tuple[int, ...]
     alternatives: tuple[CandidateRequest, ...]
@@ -145,13 +145,13 @@ class MoveSituation:
         self.budget.check()
         allocations = sum_by_cell(make_allocations(self.forest, consumer.allocations))
         rows = find_rows(self.forest, consumer.allocations)
-        drawn = {
+        drawn_units = {
             (hold, cell): units
-            for hold, amounts in consumer.drawn.items()
+            for hold, amounts in consumer.drawn_amounts.items()
             for cell, units in sum_by_cell(make_allocations(self.forest, amounts)).items()
         }
         released = Counter(allocations)
-        for (_, cell), units in drawn.items():
+        for (_, cell), units in drawn_units.items():
             released[cell] -= units
         stuck = self._find_stuck_reason(consumer)
         pools = frozenset(row for row in rows if self.sharing[row])
@@ -159,7 +159,7 @@ class MoveSituation:
             consumer=consumer,
             allocations=allocations,
             relief=self.sum_used(flatten_cells(released)),
-            drawn=drawn,
+            drawn_units=drawn_units,
             occupied=self.occupied[consumer.uuid],
             trees=find_trees(self.forest, rows),
             alternatives=() if stuck else consumer.requests,
@@ -245,11 +245,11 @@ class MoveSituation:
         units.subtract(mover.allocations)
         returned = set()
         undrawn_units = Counter() if self.call.both_at_once else Counter(new_units)
-        for (hold, cell), drawn in mover.drawn.items():
-            kept = min(drawn, undrawn_units[cell])
-            undrawn_units[cell] -= kept
-            if drawn > kept:
-                units[cell] += drawn - kept
+        for (hold, cell), drawn_units in mover.drawn_units.items():
+            kept_units = min(drawn_units, undrawn_units[cell])
+            undrawn_units[cell] -= kept_units
+            if drawn_units > kept_units:
+                units[cell] += drawn_units - kept_units
                 returned.add((hold, cell[0]))
         return {cell: n for cell, n in units.items() if n}, frozenset(returned)
 

@@ -97,11 +97,15 @@ class PlaceLister:
     def _draw(self, request: CandidateRequest, trees: Mask | None) -> Iterator[Candidate]:
         """Yield the open candidates: of an independent tree at most one more than the limit of a list."""
         query = self._pool.get_query(request)
-        drawn = _draw_candidates(query, trees) if query.are_apart else query.draw_candidates()
+        drawn_candidates = (
+            _draw_candidates(query, trees) if query.are_apart else query.draw_candidates()
+        )
         if request.can_split:
             now = ScratchForest(self._situation.forest)
-            drawn = chain(Query(now, request, self._situation.budget).draw_candidates(), drawn)
-        for candidate in drawn:
+            drawn_candidates = chain(
+                Query(now, request, self._situation.budget).draw_candidates(), drawn_candidates
+            )
+        for candidate in drawn_candidates:
             if self._is_open(candidate):
                 yield candidate
             elif request.tolerated:
@@ -110,8 +114,10 @@ class PlaceLister:
 
     def _find_first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
         """Return the first place of each tree, up to `MOST_PLACES`, without closed places."""
-        drawn = islice(_draw_first_candidates(self._pool.get_query(request)), MOST_PLACES)
-        return list(filter(self._is_open, drawn))
+        drawn_candidates = islice(
+            _draw_first_candidates(self._pool.get_query(request)), MOST_PLACES
+        )
+        return list(filter(self._is_open, drawn_candidates))
 
     # -- promising trees -------------------------------------------------------------------------
 
@@ -193,8 +199,8 @@ def _draw_first_candidates(query: Query) -> Iterator[Candidate]:
         return
     problem = query.relate()
     for block in first_of_each(problem, find_all_anchors(problem)):
-        for chosen in block.chosen.tolist():
-            yield query.make_candidate(problem, chosen)
+        for chosen_rows in block.chosen_rows.tolist():
+            yield query.make_candidate(problem, chosen_rows)
 
 
 def _draw_candidates(query: Query, trees: Mask | None) -> Iterator[Candidate]:
@@ -207,7 +213,11 @@ def _draw_candidates(query: Query, trees: Mask | None) -> Iterator[Candidate]:
     # Trees with few candidates are searched together, which is many times faster.
     for part in (anchors[are_few], *anchors[~are_few].reshape(-1, 1)):
         candidates = (
-            chosen for block in distinct_candidates(problem, part) for chosen in block.tolist()
+            chosen_rows
+            for block in distinct_candidates(problem, part)
+            for chosen_rows in block.tolist()
         )
-        for chosen in candidates if part.size > 1 else islice(candidates, _MOST_IN_A_TREE + 1):
-            yield query.make_candidate(problem, chosen)
+        for chosen_rows in (
+            candidates if part.size > 1 else islice(candidates, _MOST_IN_A_TREE + 1)
+        ):
+            yield query.make_candidate(problem, chosen_rows)

@@ -26,14 +26,14 @@ class Anchored(NamedTuple):
     """Candidates with the indices of their anchors in a stage, int64, shape (candidates,)."""
 
     anchor: Integers
-    chosen: Choices
+    chosen_rows: Choices
 
 
 class CandidateBlock(NamedTuple):
     """Candidates with the numbers of their anchors' trees, int64, shape (candidates,)."""
 
     tree: Trees
-    chosen: Choices
+    chosen_rows: Choices
 
 
 class Block:
@@ -48,13 +48,13 @@ class Block:
         heads: Rows of the guessed heads, int64, shape (n, same_subtree lists).
     """
 
-    __slots__ = ("_chosen", "_parents", "_position", "_row", "_slot", "anchor", "heads")
+    __slots__ = ("_chosen_rows", "_parents", "_position", "_row", "_slot", "anchor", "heads")
 
-    def __init__(self, anchor: Integers, chosen: Choices, heads: Choices) -> None:
+    def __init__(self, anchor: Integers, chosen_rows: Choices, heads: Choices) -> None:
         self.anchor = anchor
         self.heads = heads
-        self._chosen: Choices | None = chosen
-        self._parents = chosen
+        self._chosen_rows: Choices | None = chosen_rows
+        self._parents = chosen_rows
         self._row = anchor
         self._slot = -1
         self._position = anchor
@@ -72,24 +72,24 @@ class Block:
     @property
     def nbytes(self) -> int:
         """Return the bytes of its arrays; arrays that parts of a block share count for each part."""
-        chosen = self._parents if self._chosen is None else self._chosen
-        is_one_value = not any(chosen.strides)
+        chosen_rows = self._parents if self._chosen_rows is None else self._chosen_rows
+        is_one_value = not any(chosen_rows.strides)
         arrays = (self.anchor, self.heads, self._row, self._position)
-        return sum(array.nbytes for array in arrays) + (0 if is_one_value else chosen.nbytes)
+        return sum(array.nbytes for array in arrays) + (0 if is_one_value else chosen_rows.nbytes)
 
     @property
-    def chosen(self) -> Choices:
+    def chosen_rows(self) -> Choices:
         """Return rows of providers, int64, shape (n, slots); the columns of open slots are undefined."""
-        if self._chosen is None:
+        if self._chosen_rows is None:
             # `take` is much faster than indexing.
-            self._chosen = self._parents.take(self._row, axis=0)
-            self._chosen[:, self._slot] = self._position
-        return self._chosen
+            self._chosen_rows = self._parents.take(self._row, axis=0)
+            self._chosen_rows[:, self._slot] = self._position
+        return self._chosen_rows
 
     def filled(self, row: Integers, slot: int, position: Integers) -> "Block":
         """Return the partial candidates at `row`, extended by providers for a slot."""
-        grown = Block(self.anchor.take(row), self.chosen, self.heads.take(row, axis=0))
-        grown._chosen = None
+        grown = Block(self.anchor.take(row), self.chosen_rows, self.heads.take(row, axis=0))
+        grown._chosen_rows = None
         grown._row, grown._slot, grown._position = row, slot, position
         return grown
 
@@ -102,14 +102,16 @@ class Block:
     def part(self, rows: slice) -> "Block":
         """Return a range of the partial candidates."""
         part = Block(self.anchor[rows], self._parents, self.heads[rows])
-        part._chosen = None if self._chosen is None else self._chosen[rows]
+        part._chosen_rows = None if self._chosen_rows is None else self._chosen_rows[rows]
         part._row, part._slot, part._position = self._row[rows], self._slot, self._position[rows]
         return part
 
     def take(self, rows: Integers) -> "Block":
         """Return the partial candidates at some indices."""
         return Block(
-            self.anchor.take(rows), self.chosen.take(rows, axis=0), self.heads.take(rows, axis=0)
+            self.anchor.take(rows),
+            self.chosen_rows.take(rows, axis=0),
+            self.heads.take(rows, axis=0),
         )
 
 

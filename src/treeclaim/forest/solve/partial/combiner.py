@@ -63,7 +63,7 @@ class Combiner:
         """Yield the candidates of anchors (indices, ascending); extend `size` partial candidates together."""
         if not len(anchors):
             return
-        if self._rules.are_free:
+        if self._rules.are_independent:
             yield from self._products(anchors, size)
             return
         for run in self._joint_feasibility.runs(anchors):
@@ -100,7 +100,7 @@ class Combiner:
 
         `kinds` has equal numbers for anchors with equivalent candidates; None if all may differ.
         """
-        if not len(anchors) or self._rules.are_free:
+        if not len(anchors) or self._rules.are_independent:
             return anchors
         if kinds is None:
             kinds = np.arange(len(anchors))
@@ -115,11 +115,11 @@ class Combiner:
         """Yield the first candidate of each anchor (indices, ascending) that has one."""
         if not len(anchors):
             return
-        if self._rules.are_free:
-            chosen = np.empty((len(anchors), len(self._domains)), dtype=np.int64)
+        if self._rules.are_independent:
+            chosen_rows = np.empty((len(anchors), len(self._domains)), dtype=np.int64)
             for slot, domain in enumerate(self._domains):
-                chosen[:, slot] = domain.rows[domain.starts[anchors]]
-            yield Anchored(anchors, chosen)
+                chosen_rows[:, slot] = domain.rows[domain.starts[anchors]]
+            yield Anchored(anchors, chosen_rows)
             return
         is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
         for run in self._joint_feasibility.runs(anchors):
@@ -127,25 +127,25 @@ class Combiner:
                 _, first = np.unique(block.anchor, return_index=True)
                 first = first[~is_matched[block.anchor[first]]]
                 is_matched[block.anchor[first]] = True
-                yield Anchored(block.anchor[first], block.chosen[first])
+                yield Anchored(block.anchor[first], block.chosen_rows[first])
 
     def _products(self, anchors: Integers, size: int) -> Iterator[Anchored]:
         """Combine slots without rules between them: every combination is a candidate."""
         counts = np.array([self._domains[slot].counts[anchors] for slot in self._rules.slots])
         sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
-        done = 0
-        while done < len(anchors):
+        start = 0
+        while start < len(anchors):
             self._budget.check()
-            remaining_sizes = sizes[done:]
+            remaining_sizes = sizes[start:]
             if remaining_sizes[0] > size:
-                yield from self._search(anchors[done : done + 1], size)
-                done += 1
+                yield from self._search(anchors[start : start + 1], size)
+                start += 1
                 continue
-            end = done + max(
+            end = start + max(
                 int(search_ascending(remaining_sizes.cumsum(), size, side="right")), 1
             )
-            yield self._product(anchors[done:end], counts[:, done:end], sizes[done:end])
-            done = end
+            yield self._product(anchors[start:end], counts[:, start:end], sizes[start:end])
+            start = end
 
     def _product(
         self, anchors: Integers, counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
@@ -156,7 +156,7 @@ class Combiner:
         """
         counts_of_anchors = sizes.astype(np.int64)
         row, number = Window(np.zeros_like(counts_of_anchors), counts_of_anchors).pairs()
-        chosen = np.empty((len(row), len(counts)), dtype=np.int64)
+        chosen_rows = np.empty((len(row), len(counts)), dtype=np.int64)
         is_single = len(row) == len(anchors)  # No anchor has less than one choice.
         for slot, count in zip(self._rules.slots[::-1], counts[::-1], strict=True):
             domain = self._domains[slot]
@@ -164,8 +164,8 @@ class Combiner:
             if not is_single:
                 number, digit = np.divmod(number, count[row])
                 first = first[row] + digit
-            chosen[:, slot] = domain.rows[first]
-        return Anchored(anchors[row], chosen)
+            chosen_rows[:, slot] = domain.rows[first]
+        return Anchored(anchors[row], chosen_rows)
 
     def _search(
         self, anchors: Integers, size: int, is_finished: Callable[[Block], Mask] | None = None
@@ -192,7 +192,7 @@ class Combiner:
                     continue
             if depth == len(self._rules.steps):
                 dead_ends = 0
-                yield Anchored(block.anchor, block.chosen)
+                yield Anchored(block.anchor, block.chosen_rows)
                 continue
             window = self._window(depth, block)
             # The rules are expected to remove the same share of pairs as in the previous step.
@@ -241,10 +241,10 @@ class Combiner:
             grown = block.headed(row, step.subtree, positions)
         else:
             domain = self._domains[step.slot]
-            free = self._rules.with_room(step, block, window, entry, domain)
-            if free is not None:
-                kept = np.flatnonzero(free)
-                row, entry = row.take(kept), entry.take(kept)
+            has_room = self._rules.with_room(step, block, window, entry, domain)
+            if has_room is not None:
+                kept_pairs = np.flatnonzero(has_room)
+                row, entry = row.take(kept_pairs), entry.take(kept_pairs)
             grown = block.filled(row, step.slot, domain.rows.take(entry))
         allowed = self._rules.allowed(step, grown)
         if allowed is not None and not allowed.all():
@@ -266,7 +266,11 @@ class Combiner:
     def _completable(self, depth: int, block: Block) -> Mask:
         open_slots = {step.slot for step in self._rules.steps[depth:] if step.slot is not None}
         verdicts = np.empty(len(block), dtype=np.bool_)
-        for row, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
+        for row, (anchor, chosen_rows) in enumerate(
+            zip(block.anchor, block.chosen_rows, strict=True)
+        ):
             self._budget.check()
-            verdicts[row] = self._joint_feasibility.can_complete(int(anchor), chosen, open_slots)
+            verdicts[row] = self._joint_feasibility.can_complete(
+                int(anchor), chosen_rows, open_slots
+            )
         return verdicts

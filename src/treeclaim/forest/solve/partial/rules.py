@@ -53,7 +53,7 @@ class Rules:
     consuming: tuple[int, ...] = ()
 
     @property
-    def are_free(self) -> bool:
+    def are_independent(self) -> bool:
         """Return whether the slots can be chosen independently."""
         is_bound = bool(self.lists or self.required or self.consuming)
         is_bound = is_bound or any(step.is_bound for step in self.steps)
@@ -89,9 +89,9 @@ class Rules:
         verdicts: list[Mask] = []
         if step.differs:
             _, pair = _claimed_pairs(step.differs, block, window, domain)
-            free = np.ones(len(entry), dtype=np.bool_)
-            free[pair] = False
-            verdicts.append(free)
+            has_room = np.ones(len(entry), dtype=np.bool_)
+            has_room[pair] = False
+            verdicts.append(has_room)
         for name, summed in step.summed.items():
             at, pair = _claimed_pairs(summed.slots, block, window, domain)
             if summed.is_uniform:
@@ -108,23 +108,25 @@ class Rules:
             return self._covered_lists(step, block)
         verdicts: list[Mask] = []
         if step.not_before is not None:
-            verdicts.append(block.chosen[:, step.slot] >= block.chosen[:, step.not_before])
+            verdicts.append(
+                block.chosen_rows[:, step.slot] >= block.chosen_rows[:, step.not_before]
+            )
         if step.other_trees:
-            new = block.chosen[:, [step.slot]]
-            earlier_choices = block.chosen[:, step.other_trees]
-            apart = self.roots[earlier_choices] != self.roots[new]
-            verdicts.append(_all_in_row((earlier_choices == new) | apart))
+            rows = block.chosen_rows[:, [step.slot]]
+            earlier_choices = block.chosen_rows[:, step.other_trees]
+            is_apart = self.roots[earlier_choices] != self.roots[rows]
+            verdicts.append(_all_in_row((earlier_choices == rows) | is_apart))
         if step.avoids:
-            new = block.chosen[:, [step.slot]]
-            verdicts.append(_all_in_row(~self._is_below(new, block.heads[:, step.avoids])))
+            rows = block.chosen_rows[:, [step.slot]]
+            verdicts.append(_all_in_row(~self._is_below(rows, block.heads[:, step.avoids])))
         for compared in step.compared:
             values = self.values[compared.name]
-            new = values[block.chosen[:, [step.slot]]]
-            is_equal = values[block.chosen[:, compared.slots]] == new
+            slot_values = values[block.chosen_rows[:, [step.slot]]]
+            is_equal = values[block.chosen_rows[:, compared.slots]] == slot_values
             verdicts.append(_all_in_row(is_equal if compared.is_same else ~is_equal))
         verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         if step.completes_unsuffixed and self.required:
-            group = block.chosen[:, self.unsuffixed]
+            group = block.chosen_rows[:, self.unsuffixed]
             verdicts.extend(_any_in_row(has[group]) for has in self.required)
         return _all_of(verdicts) if verdicts else None
 
@@ -133,8 +135,8 @@ class Rules:
             return None
         head = block.heads[:, [step.subtree]]
         verdicts = [
-            _all_in_row(self._is_below(block.chosen[:, step.covers], head)),
-            _all_in_row(~self._is_below(block.chosen[:, step.spares], head)),
+            _all_in_row(self._is_below(block.chosen_rows[:, step.covers], head)),
+            _all_in_row(~self._is_below(block.chosen_rows[:, step.spares], head)),
         ]
         verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         return _all_of(verdicts)
@@ -148,7 +150,7 @@ class Rules:
         head = block.heads[:, subtree]
         has: Mask = np.zeros(len(block), dtype=np.bool_)
         for slot in self.lists[subtree]:
-            has |= block.chosen[:, slot] == head
+            has |= block.chosen_rows[:, slot] == head
         return has
 
 
@@ -156,7 +158,7 @@ def _claimed_pairs(
     slots: tuple[int, ...], block: Block, window: Window, domain: Domain
 ) -> tuple[Integers, Integers]:
     """Return the pairs with an option that an earlier slot has taken; see `Window.pair_of`."""
-    positions = block.chosen.take(slots, axis=1)
+    positions = block.chosen_rows.take(slots, axis=1)
     return window.pair_of(domain.find_options(block.anchor, positions))
 
 
@@ -181,7 +183,7 @@ def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence
     """Return the mask of partial candidates with room for the uses of the last slot and of `earlier` slots."""
     room: Mask = np.ones(len(block), dtype=np.bool_)
     entries = {
-        number: domains[number].find_options(block.anchor, block.chosen[:, [number]])[:, 0]
+        number: domains[number].find_options(block.anchor, block.chosen_rows[:, [number]])[:, 0]
         for number in (slot, *earlier)
     }
     for start in range(0, len(block), _AT_ONCE):
@@ -196,13 +198,13 @@ def _have_room(slot: int, entries: dict[int, Integers], domains: Sequence[Domain
     if uses is None:
         return np.ones(len(entries[slot]), dtype=np.bool_)
     codes = uses.codes[entries[slot]]
-    used = uses.amounts[entries[slot]]
+    used_units = uses.amounts[entries[slot]]
     for number, entry in entries.items():
         other_uses = domains[number].uses
         if number == slot or other_uses is None:
             continue
         other_codes = np.where(other_uses.codes == NO_CODE, _UNEQUAL_CODE, other_uses.codes)[entry]
         is_equal = codes[:, :, None] == other_codes[:, None, :]
-        used += (is_equal * other_uses.amounts[entry][:, None, :]).sum(axis=2)
-    fits: Mask = ((used <= uses.free[entries[slot]]) | (codes == NO_CODE)).all(axis=1)
+        used_units += (is_equal * other_uses.amounts[entry][:, None, :]).sum(axis=2)
+    fits: Mask = ((used_units <= uses.free_units[entries[slot]]) | (codes == NO_CODE)).all(axis=1)
     return fits
