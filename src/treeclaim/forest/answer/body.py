@@ -82,7 +82,7 @@ class Summaries:
     def _write_older(self, trees: Trees) -> bytes:
         roots = self._order.roots[trees]
         positions = expand_ranges(roots, self._order.end[roots] - roots)
-        used = positions[self._provider_used[positions]]
+        used_positions = positions[self._provider_used[positions]]
         requested = {name for slot in self._problem.plan.slots for name in slot.resources}
         return b",".join(
             [
@@ -93,7 +93,7 @@ class Summaries:
                     self._form,
                     requested,
                 )
-                for row in used.tolist()
+                for row in used_positions.tolist()
             ]
         )
 
@@ -257,17 +257,17 @@ def list_allocations(
 
 def candidate_body(
     allocations: Iterable[Allocation],
-    served: Collection[ServedGroup],
+    served_groups: Collection[ServedGroup],
     uuid_of: Callable[[int], str],
 ) -> CandidateBody:
     """Return a candidate as clients see it."""
-    uuids = {row: uuid_of(row) for _, row in served}
+    uuids = {row: uuid_of(row) for _, row in served_groups}
     amounts: dict[str, dict[str, int]] = {}
     for row, name, units in allocations:
         units_by_class = amounts.setdefault(uuids[row], {})
         units_by_class[name] = units_by_class.get(name, 0) + units
     mappings: dict[str, dict[str, None]] = {}
-    for suffix, row in served:
+    for suffix, row in served_groups:
         mappings.setdefault(suffix, {})[uuids[row]] = None
     return CandidateBody(amounts, {suffix: list(each) for suffix, each in mappings.items()})
 
@@ -280,9 +280,11 @@ class SplitAnswer(ResponseBody):
         candidates: list[SplitCandidate] = list(self._blocks)
         self.candidates = len(candidates)
         for candidate in candidates:
-            allocations, served = list_allocations(plan, candidate.chosen_rows, candidate.parts)
+            allocations, served_groups = list_allocations(
+                plan, candidate.chosen_rows, candidate.parts
+            )
             self._summaries.add_trees_of_providers([row for row, _, _ in allocations])
-            amounts, mappings = candidate_body(allocations, served, uuid_of)
+            amounts, mappings = candidate_body(allocations, served_groups, uuid_of)
             resources = {uuid: {"resources": of_uuid} for uuid, of_uuid in amounts.items()}
             yield orjson.dumps({"allocations": resources, "mappings": mappings})
 

@@ -137,10 +137,12 @@ class JointFeasibility:
             np.concatenate([domain.keys for domain in distinct_domains]), return_index=True
         )
         anchors = keys // self._order.span
-        served = np.concatenate([slots_served(constraint, domain) for domain in distinct_domains])[
-            first
-        ]
-        mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(constraint.slots)
+        served_counts = np.concatenate(
+            [slots_served(constraint, domain) for domain in distinct_domains]
+        )[first]
+        mask &= np.bincount(anchors, served_counts, minlength=anchor_count) >= len(
+            constraint.slots
+        )
         if constraint.resource_class is not None:
             rooms = [domain.room[constraint.resource_class] for domain in distinct_domains]
             room = np.concatenate(rooms)[first].astype(np.float64)

@@ -69,9 +69,13 @@ def _keys_with_room(
     distinct = list({id(domains[slot]): domains[slot] for slot in members}.values())
     _, first = np.unique(np.concatenate([domain.keys for domain in distinct]), return_index=True)
     keys = np.concatenate([_keys(domain, values) for domain in distinct])[first]
-    served = np.concatenate([slots_served(constraint, domain) for domain in distinct])[first]
+    served_counts = np.concatenate([slots_served(constraint, domain) for domain in distinct])[
+        first
+    ]
     distinct_keys, number = np.unique(keys, return_inverse=True)
-    return distinct_keys[np.bincount(number, served, minlength=len(distinct_keys)) >= len(members)]
+    return distinct_keys[
+        np.bincount(number, served_counts, minlength=len(distinct_keys)) >= len(members)
+    ]
 
 
 def find_anchors_with_values(
@@ -132,12 +136,12 @@ def find_heads(
         viable &= end > first
     for constraint in joint_constraints:
         competing = {id(domains[slot]): domains[slot] for slot in constraint.slots}
-        served, units = np.zeros(len(rows)), np.zeros(len(rows))
+        served_counts, units = np.zeros(len(rows)), np.zeros(len(rows))
         for number, domain in competing.items():
-            served += sum_ranges(slots_served(constraint, domain), *inside[number])
+            served_counts += sum_ranges(slots_served(constraint, domain), *inside[number])
             if constraint.resource_class is not None:
                 units += sum_ranges(domain.room[constraint.resource_class], *inside[number])
-        viable &= served >= len(constraint.slots)
+        viable &= served_counts >= len(constraint.slots)
         if constraint.resource_class is not None:
             viable &= units >= constraint.total
     anchors, rows = anchors[viable], rows[viable]

@@ -206,8 +206,8 @@ def _write_usages(count: int, inventories: Iterable[_ClassInventories]) -> list[
     parts: list[list[bytes]] = [[] for _ in range(count)]
     for of_class in inventories:
         form = of_class.name + b":%d"
-        used = of_class.columns.used.values[of_class.indices].tolist()
-        for at, usage in zip(of_class.at.tolist(), used, strict=True):
+        used_units = of_class.columns.used.values[of_class.indices].tolist()
+        for at, usage in zip(of_class.at.tolist(), used_units, strict=True):
             parts[at].append(form % usage)
     return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 

@@ -144,10 +144,10 @@ class _OrderedSearch:
             self._problem.budget.check()
             if self._has_enough_before((-float(ceiling[0]), int(trees[0]))):
                 self._sort()
-            needed = self._select_needed(ceiling, trees)
-            if not len(trees[needed]):
+            selection = self._select_needed(ceiling, trees)
+            if not len(trees[selection]):
                 break
-            self._visit(ceiling[needed], trees[needed])
+            self._visit(ceiling[selection], trees[selection])
         if not self._parts:
             return RankedCandidates(np.empty(0, dtype=object), np.zeros(0), 0)
         self._sort()
@@ -285,12 +285,12 @@ class _OrderedSearch:
         trees = np.full(len(units), tree)
         if first_tree in self._approximate:
             self._approximate[tree] = ceiling
-        needed = self._select_needed(score, trees)
-        rows = rows[needed]
+        selection = self._select_needed(score, trees)
+        rows = rows[selection]
         if len(rows):
             roots = self._problem.order.roots
             rows = shift_rows(rows, int(roots[tree] - roots[first_tree]))
-            self._add_scored(ScoredCandidates(trees[needed], rows, score[needed]))
+            self._add_scored(ScoredCandidates(trees[selection], rows, score[selection]))
 
     def _visit_large(self, staged: StagedTrees, index: int, ceiling: float) -> None:
         """Score the candidates of one tree until enough of them reach its ceiling."""

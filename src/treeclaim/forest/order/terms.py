@@ -81,16 +81,16 @@ class PackTerm(_FilledTerm):
         if self.options.is_local:
             return self._compute_tree_shares(name)[table.single_trees]
         totals, (trees, is_counted) = self._totals[name], table.trees
-        used = np.where(is_counted, totals.tree_used[trees], 0).sum(axis=1)
+        used_units = np.where(is_counted, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(is_counted, totals.tree_capacity[trees], 0).sum(axis=1)
         shares = table.find_shares(name)
         if shares:
             rows = np.stack([share.rows for share in shares], axis=1)
             is_inside = table.tree[rows][:, :, None] == trees[:, None, :]
             is_lent = mask_repetitions(rows, ~(is_inside & is_counted[:, None, :]).any(axis=2))
-            used += np.where(is_lent, totals.used[rows], 0).sum(axis=1)
+            used_units += np.where(is_lent, totals.used[rows], 0).sum(axis=1)
             capacity += np.where(is_lent, totals.capacity[rows], 0).sum(axis=1)
-        return _compute_share(used + self._sum_amounts(name), capacity)
+        return _compute_share(used_units + self._sum_amounts(name), capacity)
 
     def _compute_tree_shares(self, name: str) -> Floats:
         totals = self._totals[name]
@@ -119,8 +119,8 @@ class PackTerm(_FilledTerm):
         return bound
 
 
-def _compute_share(used: Floats, capacity: Floats) -> Floats:
-    share: Floats = np.minimum(used / np.maximum(capacity, 1), 1)
+def _compute_share(used_units: Floats, capacity: Floats) -> Floats:
+    share: Floats = np.minimum(used_units / np.maximum(capacity, 1), 1)
     return share
 
 

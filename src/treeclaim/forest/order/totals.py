@@ -100,25 +100,25 @@ def _update_trees(
     first, end = search_ascending(rows, [roots, forest.end.values[roots]])
     number, at = Window(first, end - first).pairs()
     arrays = totals.provider_used, totals.provider_capacity, totals.tree_used, totals.tree_capacity
-    used, capacity, tree_used, tree_capacity = (array.copy() for array in arrays)
-    used[at], capacity[at] = _read_amounts(columns, indices[at])
-    tree_used[trees] = np.bincount(number, used[at], minlength=len(trees))
+    used_units, capacity, tree_used, tree_capacity = (array.copy() for array in arrays)
+    used_units[at], capacity[at] = _read_amounts(columns, indices[at])
+    tree_used[trees] = np.bincount(number, used_units[at], minlength=len(trees))
     tree_capacity[trees] = np.bincount(number, capacity[at], minlength=len(trees))
-    return ClassTotals(rows, used, capacity, tree_used, tree_capacity, totals.row_count)
+    return ClassTotals(rows, used_units, capacity, tree_used, tree_capacity, totals.row_count)
 
 
 def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:
     indices, rows, trees = find_class_rows(forest, name)
-    used, capacity = _read_amounts(columns, indices)
+    used_units, capacity = _read_amounts(columns, indices)
     roots = len(forest.order.roots)
     tree_used, tree_capacity = (
         np.bincount(trees, amounts, minlength=roots).astype(np.float64)
-        for amounts in (used, capacity)
+        for amounts in (used_units, capacity)
     )
-    return ClassTotals(rows, used, capacity, tree_used, tree_capacity, forest.row_count)
+    return ClassTotals(rows, used_units, capacity, tree_used, tree_capacity, forest.row_count)
 
 
 def _read_amounts(columns: ClassInventories, indices: Rows) -> tuple[Floats, Floats]:
-    used: Floats = columns.used.values[indices].astype(np.float64)
+    used_units: Floats = columns.used.values[indices].astype(np.float64)
     capacity: Floats = np.maximum(columns.capacity(indices).astype(np.float64), 0)
-    return used, capacity
+    return used_units, capacity

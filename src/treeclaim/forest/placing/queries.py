@@ -156,14 +156,14 @@ class Query:
         is_approximate: bool = False,
     ) -> Candidate:
         """Return the candidate of the rows that a search chose, and of the parts of divided amounts."""
-        allocations, served = list_allocations(problem.plan, rows, parts)
+        allocations, served_groups = list_allocations(problem.plan, rows, parts)
         providers = [row for row, _, _ in allocations]
         trees = (
             tuple(map(int, problem.order.tree[providers[:1]]))
             if self.are_apart
             else find_trees(self.forest, providers)
         )
-        return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
+        return Candidate(tuple(allocations), tuple(served_groups), trees, is_approximate)
 
     def _make_scoring(self, problem: Problem) -> Scoring | None:
         order = self.request.order

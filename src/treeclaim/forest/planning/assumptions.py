@@ -168,7 +168,7 @@ def _place(
     forest: Forest, consumers: Consumers, assumptions: AssumptionSet, budget: Budget
 ) -> list[int]:
     """Place the consumers of each query one after the other, until there is no room."""
-    placed: list[int] = []
+    placed_counts: list[int] = []
     pool = QueryPool(ScratchForest(forest), budget)
     placed_allocations: list[Allocation] = []
     for number, (request, amount) in enumerate(assumptions.place):
@@ -187,12 +187,12 @@ def _place(
                 name, "", None, 0, allocations, (request,), (0,), is_assumed=True
             )
             count += 1
-        placed.append(count)
+        placed_counts.append(count)
     # `_begin_conditions` may move providers to other rows.
     usage = _sum_usage(forest, placed_allocations, budget)
     _begin_conditions(forest, {row for row, _, _ in placed_allocations})
     forest.apply(Changes(NOWHERE, usage=usage))
-    return placed
+    return placed_counts
 
 
 def _begin_conditions(forest: Forest, used_rows: Iterable[int]) -> None:

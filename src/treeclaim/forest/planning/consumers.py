@@ -117,7 +117,7 @@ def _add_allocations(
 ) -> None:
     uuids: dict[int, str | None] = {}
     names = {number: entry.name for number, entry in forest.catalogue.class_by_id.items()}
-    for consumer, provider_id, class_id, used in zip(
+    for consumer, provider_id, class_id, used_units in zip(
         part.consumer, part.provider_id, part.class_id, part.used, strict=True
     ):
         if provider_id not in uuids:
@@ -127,7 +127,7 @@ def _add_allocations(
         uuid, name = uuids[provider_id], names.get(class_id)
         if uuid is not None and name is not None:
             amounts = allocations_by_consumer.setdefault(consumer, {}).setdefault(uuid, {})
-            amounts[name] = amounts.get(name, 0) + used
+            amounts[name] = amounts.get(name, 0) + used_units
 
 
 def sum_demand(request: CandidateRequest) -> Counter[str]:

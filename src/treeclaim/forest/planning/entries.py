@@ -188,13 +188,15 @@ class _Batch:
                 yield CapacityTooSmallError(name, target.uuid, zero_allowed=True)
         names = self._forest.catalogue.class_by_id
         existing = () if target.provider is None else target.provider.inventories
-        used = {
+        used_by_class = {
             names[record.class_id].name: record.used
             for record in sorted(existing, key=lambda record: record.class_id)
             if record.used and names[record.class_id].name not in inventories
         }
-        if used:
-            yield InventoryInUseError(target.uuid, list(used), next(iter(used.values())))
+        if used_by_class:
+            yield InventoryInUseError(
+                target.uuid, list(used_by_class), next(iter(used_by_class.values()))
+            )
 
     def _make_records(self) -> Iterator[ProviderRecord]:
         """Yield the new records of all providers that change, or that move to another tree."""

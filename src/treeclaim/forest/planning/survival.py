@@ -319,11 +319,11 @@ class _Trials:
             for requests in unplaced_requests
         ):
             return True
-        needed: Counter[str] = Counter()
+        needed_units: Counter[str] = Counter()
         for requests, count in counts.items():
             for name, amount in _find_least_demand(requests).items():
-                needed[name] += count * amount
-        return any(amount > self._sum_free(name) for name, amount in needed.items())
+                needed_units[name] += count * amount
+        return any(amount > self._sum_free(name) for name, amount in needed_units.items())
 
     def _bound_fits(self, request: CandidateRequest) -> int:
         self._budget.check()

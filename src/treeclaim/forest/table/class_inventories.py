@@ -268,8 +268,8 @@ class ClassInventories:
         return capacity
 
     def _compute_free(self, indices: Indices) -> Integers:
-        used = self.used.values[indices]
-        free_units: Integers = np.maximum(self.capacity(indices) - used, NEVER_FREE + 1)
+        used_units = self.used.values[indices]
+        free_units: Integers = np.maximum(self.capacity(indices) - used_units, NEVER_FREE + 1)
         return free_units
 
     def mark_dead(self, rows: Rows) -> None:

@@ -212,7 +212,7 @@ def _sort_moves(
         for place in places:
             needed_units.update(board.situation.sum_used(place.candidate.allocations))
     lacking = {cell: n - get_free_units(board.forest, cell) for cell, n in needed_units.items()}
-    needed = +Counter(lacking)
+    lacking_units = +Counter(lacking)
     options = [
         (kind, mover, place)
         for kind, places in arriving.items()
@@ -222,7 +222,11 @@ def _sort_moves(
 
     def gain(option: tuple[MoverKind, Mover, CandidatePlace]) -> float:
         relief = option[1].relief.items()
-        return sum(min(n, needed[cell]) / needed[cell] for cell, n in relief if needed[cell])
+        return sum(
+            min(n, lacking_units[cell]) / lacking_units[cell]
+            for cell, n in relief
+            if lacking_units[cell]
+        )
 
     return sorted(options, key=gain, reverse=True)
 

@@ -324,16 +324,16 @@ class MoveModel:
 
     def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
         """Limit a column by the contract's second test of a part."""
-        served = {count: part.copies}
+        served_factors = {count: part.copies}
         for row in part.serving.list_in_tree(tree).tolist():
             most = self._program.upper[count] * part.copies
             fits = self._program.add_column(min(most, GREATEST))
-            served[fits] = -1
+            served_factors[fits] = -1
             for name, amount in part.amounts.items():
                 self._add_use({fits: amount}, [(row, name)])
             if part.are_apart:
                 self._program.add_row({fits: 1, count: -1}, at_most=0)
-        self._program.add_row(served, at_most=0)
+        self._program.add_row(served_factors, at_most=0)
         self._check_size()
 
     # -- solving ---------------------------------------------------------------------------------

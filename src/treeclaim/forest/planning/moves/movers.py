@@ -200,10 +200,10 @@ class MoveSituation:
         goal = self.call.goal
         if not (isinstance(goal, EvacuationGoal) and goal.leave):
             return self.cleared
-        closed = self.cleared.copy()
-        used: Mask = self.forest.alive.values
-        closed[used] |= rows_armed_to_leave(self.forest)[used]
-        return closed
+        is_closed = self.cleared.copy()
+        is_alive: Mask = self.forest.alive.values
+        is_closed[is_alive] |= rows_armed_to_leave(self.forest)[is_alive]
+        return is_closed
 
     @cached_property
     def ruled_trees(self) -> Mapping[str, Sequence[int]]:

@@ -184,8 +184,11 @@ class PlaceLister:
         return fewest
 
     def _find_missing_units(self, candidate: Candidate) -> Counter[Cell]:
-        forest, used = self._situation.forest, self._situation.sum_used(candidate.allocations)
-        return +Counter({cell: n - get_free_units(forest, cell) for cell, n in used.items()})
+        forest, used_units = (
+            self._situation.forest,
+            self._situation.sum_used(candidate.allocations),
+        )
+        return +Counter({cell: n - get_free_units(forest, cell) for cell, n in used_units.items()})
 
 
 def _draw_first_candidates(query: Query) -> Iterator[Candidate]:

@@ -197,12 +197,12 @@ class _Planner:
 
     def _solve_in_parts(self, places: PlaceLister) -> None:
         """Join the moves of programs of few, disjoint trees, until a program adds no move."""
-        used = no_trees(self._forest)
+        used_trees = no_trees(self._forest)
         count = -1
         while count < len(self._board.moves) < self._most_moves:
             count = len(self._board.moves)
-            trees = places.find_promising_trees(TREES_OF_A_PART, used)
-            used |= trees
+            trees = places.find_promising_trees(TREES_OF_A_PART, used_trees)
+            used_trees |= trees
             with suppress(ModelTooLargeError):
                 self._solve_model(places, trees)
 
