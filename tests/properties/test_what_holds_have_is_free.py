@@ -72,7 +72,7 @@ def held_by(holds):
 def test_drawing_from_holds_equals_a_world_without_them(question):
     world, holds, draws = question
     plain = forest_of(with_used(world, holds.values()))
-    forest = plain.make_view(held=held_by(holds))
+    forest = plain.make_view(held_amounts=held_by(holds))
     limits, focus = CapacityLimits((), 10), Focus(3)
 
     def count(where, request):
@@ -118,7 +118,7 @@ def test_summaries_count_held_amounts_as_used(question):
     reference = Reference(used_world)
     for request, named_holds in draws:
         drawing = replace(candidate_request(request), from_holds=named_holds)
-        body = answered(forest_of(used_world).make_view(held=held_by(holds)), drawing)
+        body = answered(forest_of(used_world).make_view(held_amounts=held_by(holds)), drawing)
         for name, summary in FoundCandidates(used_world, body).summaries.items():
             (provider,) = [
                 candidate for candidate in used_world.providers if candidate.name == name
@@ -139,7 +139,7 @@ def test_placements_draw_from_holds_first_and_deplete_them(question):
         for at in range(2)
     ]
     expected = place_in_sequence(used_world, holds, draws)
-    forest = forest_of(used_world).make_view(held=held_by(holds))
+    forest = forest_of(used_world).make_view(held_amounts=held_by(holds))
     call = PlacingCall(tuple(placing_requests), (), partial=True)
     outcome = ConsumerPlacer(forest, call, {}, Budget()).place_all()
     placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]

@@ -99,7 +99,7 @@ class Follower:
             return holds.read(transaction)
 
         held = self._store.read(read)
-        return self.forest.make_view(held=held)
+        return self.forest.make_view(held_amounts=held)
 
     def share(self) -> SharedForest:
         """Return the Forest for forked processes, with the columns that every search needs."""

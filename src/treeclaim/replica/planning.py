@@ -32,7 +32,7 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-        cursor, forest.held = next(parts), next(parts)
+        cursor, forest.held_amounts = next(parts), next(parts)
         consumers, _ = read_consumers(forest, parts, budget)
         placed = apply_assumptions(forest, consumers, assumptions, budget)
         answer = question.work(forest, iter((cursor,)), budget)
@@ -77,7 +77,7 @@ def plan_question(
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-        forest.held = next(parts)
+        forest.held_amounts = next(parts)
         present_consumers, stored_requests = read_consumers(forest, parts, budget)
         placed = apply_assumptions(forest, present_consumers, assumptions, budget)
         require_names(forest, queries, budget)

@@ -129,7 +129,7 @@ class Question:
         work: Computes the answer from the Forest, the database parts, and a budget. It may use no locks and no
             metrics. It raises a TreeclaimError for an invalid question.
         key: Equal for equal questions; None if answers and durations must not be cached.
-        holds: The needed amounts of holds, which `work` reads from `Forest.held`.
+        holds: The needed amounts of holds, which `work` reads from `Forest.held_amounts`.
         reads: Reads database parts of the same moment as the Forest (contract page 101). Such a question is
             always answered in a child, and `work` may change the Forest.
         is_repeatable: Whether the answer stays valid until the Forest changes.
@@ -149,7 +149,7 @@ class Question:
         """Return the question with its holds as a database part, which is read after the fork."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
-            return self.work(forest.make_view(held=next(parts)), parts, budget)
+            return self.work(forest.make_view(held_amounts=next(parts)), parts, budget)
 
         def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
             yield self.holds.read(transaction)

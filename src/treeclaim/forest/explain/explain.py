@@ -106,10 +106,10 @@ def _has_untolerated_conditions(forest: Forest, group: RequestGroup) -> bool:
 
 def _find_unnamed_held(forest: Forest, request: CandidateRequest) -> HeldUnits | None:
     """Return the amounts of the holds that a request does not name; None if the Forest has no sums of holds."""
-    everywhere = forest.held.everywhere
+    everywhere = forest.held_amounts.everywhere
     if everywhere is None:
         return None
-    named_held = forest.held.of_holds(forest, request.from_holds)
+    named_held = forest.held_amounts.of_holds(forest, request.from_holds)
     return include_consumption(forest, add_held(everywhere, named_held, -1))
 
 

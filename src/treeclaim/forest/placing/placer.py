@@ -208,7 +208,7 @@ class ConsumerPlacer:
         strict = [rule for rule in rules if rule.concerns(number) and not rule.rule.soft]
         request = self.placing.requests[number]
         query = room.get_pool(request).get_query(request.alternatives[0])
-        forest = query.forest.make_view(held=room.find_held_without(request.from_holds))
+        forest = query.forest.make_view(held_amounts=room.find_held_without(request.from_holds))
         return forest, strict, self._find_eligible_domains(number, strict)
 
     def _make_rule_states(self, domain: int | None) -> list[RuleState]:

@@ -114,7 +114,7 @@ class HoldRoom:
             for is_hold in (False, True)
         }
         """The queries, by whether the consumers will be holds."""
-        self._held_amounts = forest.held
+        self._held_amounts = forest.held_amounts
         self._remaining: dict[str, dict[str, dict[str, int]]] = {}
         """The remaining amounts of used holds, by hold, provider and class."""
         self._free_holds: Holds = ()

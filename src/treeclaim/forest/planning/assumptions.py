@@ -68,7 +68,7 @@ def _release(forest: Forest, consumers: Consumers, uuids: Sequence[str], budget:
         consumer = consumers.pop(name)
         for row, class_name, amount in make_allocations(forest, consumer.allocations):
             signed_allocations.append((row, class_name, -amount))
-        forest.held = release_held(forest, forest.held, consumer, released)
+        forest.held_amounts = release_held(forest, forest.held_amounts, consumer, released)
         for hold, drawn_amounts in consumer.drawn_amounts.items():
             if hold not in released:
                 signed_allocations += make_allocations(forest, drawn_amounts)
@@ -152,10 +152,11 @@ def _remove_trees(
             if not allocations:
                 del consumers[name]
     by_hold = {
-        hold: _drop_providers(amounts, removed) for hold, amounts in forest.held.by_hold.items()
+        hold: _drop_providers(amounts, removed)
+        for hold, amounts in forest.held_amounts.by_hold.items()
     }
     # `everywhere` may keep the amounts of removed providers, because no search reads them.
-    forest.held = replace(forest.held, by_hold=by_hold)
+    forest.held_amounts = replace(forest.held_amounts, by_hold=by_hold)
 
 
 def _drop_providers(amounts: Amounts, removed: set[str]) -> dict[str, Mapping[str, int]]:

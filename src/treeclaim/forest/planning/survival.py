@@ -204,14 +204,14 @@ class _Survey:
         trials = self._make_trials(failure)
         with trials.release_consumers(failure):
             first = next(trials.place_consumers(failure))
-            held_amounts = trials.forest.held
+            held_amounts = trials.forest.held_amounts
             for consumer in failure.released:
                 held_amounts = release_held(trials.forest, held_amounts, consumer, set())
             if held_amounts.everywhere is not None:
                 lent = held_amounts.of_holds(trials.forest, self._call.from_holds)
                 held_amounts = HeldAmounts({}, add_held(held_amounts.everywhere, lent, -1))
             return explain_with_rules(
-                trials.forest.make_view(held=held_amounts),
+                trials.forest.make_view(held_amounts=held_amounts),
                 self._consumers[first].requests[0],
                 trials.rules.get(first, ()),
                 self._budget,
@@ -224,7 +224,7 @@ class _Trials:
     def __init__(
         self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
     ) -> None:
-        holds = [forest.held.by_hold.get(hold, {}) for hold in call.from_holds]
+        holds = [forest.held_amounts.by_hold.get(hold, {}) for hold in call.from_holds]
         self._scratch = ScratchForest(free_amounts(forest, holds, budget) if holds else forest)
         self.forest = self._scratch.forest
         self.rules: Mapping[str, Sequence[RuleState]] = {}

@@ -69,7 +69,7 @@ class Forest(ProviderTable):
             The shape is everything but amounts, usage, names and generations: the providers of each
             tree, and their classes, traits and aggregates.
         pairs: Pairs of anchor and provider (`domains/relation.py`), which follow splices of single trees.
-        held: Held amounts, in a copy for a request that needs them.
+        held_amounts: Held amounts, in a copy for a request that needs them.
         ignores_conditions: Whether conditions are ignored, as for the room of an unallocated cloud.
         ignores_units: Whether units of inventories are ignored; see `view_without_units`.
         splices: Recent changes of the shape; cleared by a change that cannot be followed, or that
@@ -79,7 +79,7 @@ class Forest(ProviderTable):
 
     def __init__(self) -> None:
         self.catalogue = Catalogue.of((), ())
-        self.held = NOTHING_HELD
+        self.held_amounts = NOTHING_HELD
         self.ignores_conditions = False
         self.ignores_units = False
         self.rename_count = 0

@@ -92,7 +92,7 @@ def free_holds(
     """Return a view in which the amounts of a request's holds are free, and the request without holds."""
     if not request.from_holds:
         return forest, request
-    parts = [forest.held.by_hold.get(name, {}) for name in request.from_holds]
+    parts = [forest.held_amounts.by_hold.get(name, {}) for name in request.from_holds]
     return free_amounts(forest, parts, budget), replace(request, from_holds=())
 
 

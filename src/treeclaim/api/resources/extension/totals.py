@@ -78,7 +78,7 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
         cursor = write_cursor(next(reads))
         rows = select_by_conditions(forest, query.conditions)
         require_known_classes(forest, query.resource_class)
-        held_units = include_consumption(forest, forest.held.everywhere or {})
+        held_units = include_consumption(forest, forest.held_amounts.everywhere or {})
         amounts = InventoryAmounts(forest, rows, held_units, query.resource_class or None)
         body: dict[str, Any] = {"totals": amounts.totals()}
         page = None
