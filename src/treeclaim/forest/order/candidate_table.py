@@ -98,13 +98,13 @@ def mask_repetitions(numbers: Choices, is_counted: Mask) -> Mask:
 Units = npt.NDArray[np.int64]
 """Values times 2⁶⁰. This exceeds the precision of a float64 value, and the sum of a score does not overflow."""
 
-ONE = 2.0**60
+FULL_SCORE = 2.0**60
 """A value of 1, in units."""
 
 
 def to_units(values: Floats, factor: float = 1.0) -> Units:
     """Return values, multiplied by a factor, as units."""
-    units: Units = np.rint(values * (factor * ONE)).astype(np.int64)
+    units: Units = np.rint(values * (factor * FULL_SCORE)).astype(np.int64)
     return units
 
 

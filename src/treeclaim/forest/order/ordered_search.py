@@ -23,7 +23,7 @@ from treeclaim.forest.order.candidate_source import (
     drop_exchanges,
     shift_rows,
 )
-from treeclaim.forest.order.candidate_table import ONE, CandidateRows, Units
+from treeclaim.forest.order.candidate_table import FULL_SCORE, CandidateRows, Units
 from treeclaim.forest.order.scoring import Scoring, round_scores
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.combine import make_keys
@@ -267,7 +267,7 @@ class _OrderedSearch:
         if self._wanted_count is not None and len(rows) > self._wanted_count:
             # Units that round to equal scores differ by less than this.
             least = np.partition(units, -self._wanted_count)[-self._wanted_count] - int(
-                ONE * 2e-12
+                FULL_SCORE * 2e-12
             )
             is_kept = units >= least
             rows, units = rows[is_kept], units[is_kept]

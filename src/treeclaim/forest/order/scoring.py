@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from treeclaim.forest.order.candidate_table import (
-    ONE,
+    FULL_SCORE,
     CandidateRows,
     CandidateTable,
     SlotOptions,
@@ -123,7 +123,7 @@ class Scoring:
         self._totals = totals or partial(get_totals, problem.forest)
         total = sum(term.weight for term in order.terms)
         opposites = sum(term.weight for term in order.terms if term.name in _OPPOSITE)
-        self._constant = int(opposites / total * ONE)
+        self._constant = int(opposites / total * FULL_SCORE)
         self._terms = [
             (
                 -term.weight / total if term.name in _OPPOSITE else term.weight / total,
@@ -195,5 +195,5 @@ class Scoring:
 
 def round_scores(units: Units) -> Floats:
     """Return scores as the response shows them, which is also how they are compared."""
-    scores: Floats = np.round(units / ONE, DECIMALS)
+    scores: Floats = np.round(units / FULL_SCORE, DECIMALS)
     return scores

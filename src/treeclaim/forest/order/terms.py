@@ -12,7 +12,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import have_any_trait
 from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.candidate_table import (
-    ONE,
+    FULL_SCORE,
     CandidateTable,
     Share,
     SlotOptions,
@@ -43,7 +43,7 @@ class TermScorer(ABC):
 
         Only the terms with an opposite (`spread`, `far`) need a lower bound.
         """
-        return np.full(self._root_count, int(ONE) * is_ceiling, dtype=np.int64)
+        return np.full(self._root_count, int(FULL_SCORE) * is_ceiling, dtype=np.int64)
 
     @property
     def _root_count(self) -> int:
@@ -185,7 +185,7 @@ class NearTerm(TermScorer):
         """Return the value of each candidate."""
         columns = [rows for suffix, rows in table.served if suffix in self._suffixes]
         if not columns:
-            return np.full(table.count, int(ONE), dtype=np.int64)
+            return np.full(table.count, int(FULL_SCORE), dtype=np.int64)
         rows, relatives = np.stack(columns, axis=1), self._relatives
         first, last = rows.min(axis=1), rows.max(axis=1)
         closeness = np.zeros(table.count)
@@ -284,7 +284,7 @@ class AttributeTerm(TermScorer):
         for suffix, rows in table.served:
             if suffix == self._suffix:
                 return to_units(self._values[rows])
-        return np.full(table.count, int(ONE), dtype=np.int64)
+        return np.full(table.count, int(FULL_SCORE), dtype=np.int64)
 
     def bound(self, *, is_ceiling: bool) -> Units:
         """Return the value of the best or the worst option."""

@@ -113,7 +113,7 @@ def _read(
     )
 
 
-_ONE = 2.0**52
+_UNITS_PER_LOSS = 2.0**52
 """A loss of 1 in integer units, because sums of integers do not depend on the order of summands."""
 
 
@@ -170,7 +170,7 @@ class MixRoom:
             batch = slice(first, first + TOGETHER)
             batch_takes = [take.select(candidates[batch]) for take in takes]
             np.add.at(loss, candidates[batch], self._compute_losses(trees[batch], batch_takes))
-        values: Floats = np.maximum(1 - loss / _ONE, 0.0)
+        values: Floats = np.maximum(1 - loss / _UNITS_PER_LOSS, 0.0)
         return values
 
     def _compute_losses(self, trees: Rows, takes: Sequence[TakenAmounts]) -> Integers:
@@ -179,7 +179,7 @@ class MixRoom:
         counts_now = count(self._forest, distinct)[at]
         losses = np.maximum(counts_now - count(self._forest, trees, takes), 0)
         losses *= self._costs[trees]
-        losses *= _ONE
+        losses *= _UNITS_PER_LOSS
         sums: Integers = np.rint(losses, out=losses).astype(np.int64).sum(axis=1)
         return sums
 
