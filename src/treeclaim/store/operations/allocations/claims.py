@@ -67,9 +67,9 @@ def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
         CapacityExceededError: in this order (sections 1.3 and 3.3).
         TreeclaimError: by the rules of releases, placements and holds.
     """
-    locked = lock_claims(transaction, [request])
-    locked.raise_refusal()
-    write(transaction, locked)
+    locked_claims = lock_claims(transaction, [request])
+    locked_claims.raise_refusal()
+    write(transaction, locked_claims)
 
 
 def write_group(
@@ -83,94 +83,113 @@ def write_group(
     Raises:
         AllRefusedError: if no request was written.
     """
-    locked = lock_claims(transaction, requests)
-    judge(transaction, locked)
-    if not locked.accepted:
-        raise AllRefusedError(locked.refusals)
-    write_accepted(transaction, locked)
-    return locked.refusals
+    locked_claims = lock_claims(transaction, requests)
+    judge(transaction, locked_claims)
+    if not locked_claims.accepted_requests:
+        raise AllRefusedError(locked_claims.refusals)
+    write_accepted(transaction, locked_claims)
+    return locked_claims.refusals
 
 
-def write(transaction: WriteTransaction, locked: LockedClaims) -> None:
+def write(transaction: WriteTransaction, locked_claims: LockedClaims) -> None:
     """Judge and write the request of one client, or raise its refusal."""
-    judge(transaction, locked)
-    locked.raise_refusal()
-    write_accepted(transaction, locked)
+    judge(transaction, locked_claims)
+    locked_claims.raise_refusal()
+    write_accepted(transaction, locked_claims)
 
 
-def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
+def judge(transaction: WriteTransaction, locked_claims: LockedClaims) -> None:
     """Judge requests in order, each as if the earlier accepted ones were written."""
-    for locked_request in locked.accepted:
+    for locked_request in locked_claims.accepted_requests:
         try:
             locked_request.new_allocations = _make_new_allocations(
-                transaction, locked_request.request, locked
+                transaction, locked_request.request, locked_claims
             )
         except TreeclaimError as error:
             locked_request.refuse(error)
-    new_allocations = locked.new_allocations
-    if locked.is_consuming:
-        locked.consumption = _load_consumption(transaction, locked, new_allocations)
-    consumption = locked.consumption if locked.is_consuming else None
-    ledger = Ledger(transaction, new_allocations, locked.providers.values(), consumption)
+    new_allocations = locked_claims.new_allocations
+    if locked_claims.is_consuming:
+        locked_claims.consumption = _load_consumption(transaction, locked_claims, new_allocations)
+    consumption = locked_claims.consumption if locked_claims.is_consuming else None
+    ledger = Ledger(transaction, new_allocations, locked_claims.providers.values(), consumption)
     if ledger.has_conditions:
-        before = locked.current.list_providers(
+        providers_before = locked_claims.current_allocations.list_providers(
             uuid
-            for locked_request in locked.accepted
+            for locked_request in locked_claims.accepted_requests
             for uuid in locked_request.request.consumer_uuids
         )
-        provider_ids = before | {allocation.provider.id for allocation in new_allocations}
-        consumed = list_consumed_providers(locked.consumption, locked.consumption)
-        locked.conditions.read(provider_ids | consumed)
-    for locked_request in locked.accepted:
+        provider_ids = providers_before | {
+            allocation.provider.id for allocation in new_allocations
+        }
+        consumed_provider_ids = list_consumed_providers(
+            locked_claims.consumption, locked_claims.consumption
+        )
+        locked_claims.conditions.read(provider_ids | consumed_provider_ids)
+    for locked_request in locked_claims.accepted_requests:
         try:
-            _accept(ledger, locked, locked_request)
+            _accept(ledger, locked_claims, locked_request)
         except TreeclaimError as error:
             locked_request.refuse(error)
 
 
 def _load_consumption(
-    transaction: WriteTransaction, locked: LockedClaims, new_allocations: Sequence[NewAllocation]
+    transaction: WriteTransaction,
+    locked_claims: LockedClaims,
+    new_allocations: Sequence[NewAllocation],
 ) -> ConsumedAmounts:
     """Return the consumption by the inventories of new and replaced allocations."""
     keys = {allocation.key for allocation in new_allocations}
     ids = {provider_id for provider_id, _ in keys}
-    for current in (locked.current, locked.holds.current):
-        ids |= current.list_providers(current.by_consumer)
+    for current_allocations in (
+        locked_claims.current_allocations,
+        locked_claims.holds.current_allocations,
+    ):
+        ids |= current_allocations.list_providers(current_allocations.by_consumer)
     consumption = load_consumption(transaction, ids)
-    locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
+    locked_ids = {
+        provider.id for provider in locked_claims.providers.values()
+    } | locked_claims.consumed_ids
     if not list_consumed_providers(consumption, keys) <= locked_ids:
         # Another transaction has added consumption since the locking.
         raise RetryTransactionError
     return consumption
 
 
-def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
+def _accept(ledger: Ledger, locked_claims: LockedClaims, locked_request: LockedRequest) -> None:
     """Judge a request, and count it as written; raise its refusal."""
-    request, book = locked_request.request, locked.holds.book
+    request, book = locked_request.request, locked_claims.holds.book
     new_allocations = locked_request.new_allocations
-    begins = locked.conditions.judge(request, new_allocations, locked.current, locked.consumption)
-    before = locked.current.sum_usage(request.consumer_uuids)
+    begun_conditions = locked_claims.conditions.judge(
+        request, new_allocations, locked_claims.current_allocations, locked_claims.consumption
+    )
+    usage_before = locked_claims.current_allocations.sum_usage(request.consumer_uuids)
     if book.holds or any(claim.hold or claim.from_holds for claim in request.claims):
-        after = book.apply(_make_changes(locked, locked_request), is_reshape=request.is_reshape)
-        held_before, held = book.compare(after, request.consumer_uuids)
-        ledger.accept(new_allocations, before + held_before, locked.class_ids, held)
-        locked.holds.book = after
+        book_after = book.apply(
+            _make_changes(locked_claims, locked_request), is_reshape=request.is_reshape
+        )
+        held_units_before, held_units = book.compare(book_after, request.consumer_uuids)
+        ledger.accept(
+            new_allocations, usage_before + held_units_before, locked_claims.class_ids, held_units
+        )
+        locked_claims.holds.book = book_after
     else:
-        ledger.accept(new_allocations, before, locked.class_ids)
-    locked.conditions.accept(begins)
+        ledger.accept(new_allocations, usage_before, locked_claims.class_ids)
+    locked_claims.conditions.accept(begun_conditions)
 
 
-def _make_changes(locked: LockedClaims, locked_request: LockedRequest) -> list[ConsumerChange]:
-    after: defaultdict[str, dict[Key, int]] = defaultdict(dict)
+def _make_changes(
+    locked_claims: LockedClaims, locked_request: LockedRequest
+) -> list[ConsumerChange]:
+    amounts_after: defaultdict[str, dict[Key, int]] = defaultdict(dict)
     for allocation in locked_request.new_allocations:
-        after[allocation.consumer_uuid][allocation.key] = allocation.used
-    request, holds = locked_request.request, locked.holds.book.holds
+        amounts_after[allocation.consumer_uuid][allocation.key] = allocation.used
+    request, holds = locked_request.request, locked_claims.holds.book.holds
     return [
         ConsumerChange(
             consumer=claim.consumer_uuid,
             project_id=claim.project_id,
-            before=locked.current.sum_usage([claim.consumer_uuid]),
-            after=after[claim.consumer_uuid],
+            amounts_before=locked_claims.current_allocations.sum_usage([claim.consumer_uuid]),
+            amounts_after=amounts_after[claim.consumer_uuid],
             is_hold=claim.hold is not None or claim.consumer_uuid in holds,
             terms=claim.hold,
             sources=claim.from_holds,
@@ -180,16 +199,16 @@ def _make_changes(locked: LockedClaims, locked_request: LockedRequest) -> list[C
     ]
 
 
-def require_providers(locked: LockedClaims, request: ClaimRequest) -> None:
+def require_providers(locked_claims: LockedClaims, request: ClaimRequest) -> None:
     """Raise `AllocationProviderNotFoundError` for the first unknown provider of a request."""
     for claim in request.claims:
         for uuid in claim.allocations:
-            if uuid not in locked.providers:
+            if uuid not in locked_claims.providers:
                 raise AllocationProviderNotFoundError(uuid)
 
 
 def _make_new_allocations(
-    transaction: WriteTransaction, request: ClaimRequest, locked: LockedClaims
+    transaction: WriteTransaction, request: ClaimRequest, locked_claims: LockedClaims
 ) -> list[NewAllocation]:
     """Return the allocations of a request.
 
@@ -202,18 +221,18 @@ def _make_new_allocations(
         for uuid, resources in claim.allocations.items()
         for name, amount in resources.items()
     ]
-    require_providers(locked, request)
+    require_providers(locked_claims, request)
     for _, _, name, _ in claimed_amounts:
-        if name not in locked.class_ids:
-            require_unchanged_ids(transaction, locked.class_ids, [name])
+        if name not in locked_claims.class_ids:
+            require_unchanged_ids(transaction, locked_claims.class_ids, [name])
             raise ResourceClassNotFoundError(name)
     holds = {claim.consumer_uuid for claim in request.claims if claim.hold is not None}
-    holds.update(locked.holds.book.original_holds)
+    holds.update(locked_claims.holds.book.original_holds)
     return [
         NewAllocation(
             consumer,
-            locked.providers[uuid],
-            locked.class_ids[name],
+            locked_claims.providers[uuid],
+            locked_claims.class_ids[name],
             name,
             amount,
             consumer in holds,
@@ -222,108 +241,120 @@ def _make_new_allocations(
     ]
 
 
-def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
+def write_accepted(transaction: WriteTransaction, locked_claims: LockedClaims) -> None:
     """Write the accepted requests, and delete the inserted rows of refused requests."""
     claims = [
-        claim for locked_request in locked.accepted for claim in locked_request.request.claims
+        claim
+        for locked_request in locked_claims.accepted_requests
+        for claim in locked_request.request.claims
     ]
     uuids = [claim.consumer_uuid for claim in claims]
-    _write_consumers(transaction, locked, claims)
-    _delete_allocations(transaction, locked.current, uuids)
+    _write_consumers(transaction, locked_claims, claims)
+    _delete_allocations(transaction, locked_claims.current_allocations, uuids)
     insert_allocations(
         transaction,
         (
             (allocation.consumer_uuid, allocation.key, allocation.used)
-            for allocation in locked.new_allocations
+            for allocation in locked_claims.new_allocations
         ),
     )
     new_terms = {claim.consumer_uuid: claim.hold for claim in claims if claim.hold is not None}
-    if locked.holds.book.original_holds or locked.holds.stored_draws or new_terms:
-        hold_writes.write(transaction, locked.holds, uuids, new_terms)
-    if locked.kept_requests or any(claim.request is not Omission.OMITTED for claim in claims):
-        recorded = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
-        kept_requests.write(transaction, claims, recorded, locked.kept_requests)
-    locked.conditions.write()
-    steps = _raise_generations(transaction, locked)
-    _record_usage(transaction, locked, uuids, steps)
+    if locked_claims.holds.book.original_holds or locked_claims.holds.stored_draws or new_terms:
+        hold_writes.write(transaction, locked_claims.holds, uuids, new_terms)
+    if locked_claims.kept_requests or any(
+        claim.request is not Omission.OMITTED for claim in claims
+    ):
+        recorded_uuids = [
+            claim.consumer_uuid for claim in claims if has_record(locked_claims, claim)
+        ]
+        kept_requests.write(transaction, claims, recorded_uuids, locked_claims.kept_requests)
+    locked_claims.conditions.write()
+    steps = _raise_generations(transaction, locked_claims)
+    _record_usage(transaction, locked_claims, uuids, steps)
 
 
-def has_record(locked: LockedClaims, claim: ConsumerClaim) -> bool:
+def has_record(locked_claims: LockedClaims, claim: ConsumerClaim) -> bool:
     """Return whether a consumer has a record after its claim; a hold may be empty."""
-    return bool(claim.allocations) or claim.consumer_uuid in locked.holds.book.holds
+    return bool(claim.allocations) or claim.consumer_uuid in locked_claims.holds.book.holds
 
 
 def _write_consumers(
-    transaction: WriteTransaction, locked: LockedClaims, claims: Sequence[ConsumerClaim]
+    transaction: WriteTransaction, locked_claims: LockedClaims, claims: Sequence[ConsumerClaim]
 ) -> None:
-    existing_claims = [claim for claim in claims if claim.consumer_uuid in locked.consumers]
-    kept = [claim for claim in existing_claims if has_record(locked, claim)]
+    existing_claims = [claim for claim in claims if claim.consumer_uuid in locked_claims.consumers]
+    kept_claims = [claim for claim in existing_claims if has_record(locked_claims, claim)]
     consumers.update(
         transaction,
-        kept,
-        locked.consumers,
-        locked.current,
-        locked.owner_ids,
-        holds=locked.holds.book.original_holds,
+        kept_claims,
+        locked_claims.consumers,
+        locked_claims.current_allocations,
+        locked_claims.owner_ids,
+        holds=locked_claims.holds.book.original_holds,
     )
-    emptied = {claim.consumer_uuid for claim in existing_claims if not has_record(locked, claim)}
-    refused = locked.inserted - {claim.consumer_uuid for claim in claims}
-    consumers.delete(transaction, emptied | refused)
+    emptied_uuids = {
+        claim.consumer_uuid for claim in existing_claims if not has_record(locked_claims, claim)
+    }
+    refused_uuids = locked_claims.inserted_uuids - {claim.consumer_uuid for claim in claims}
+    consumers.delete(transaction, emptied_uuids | refused_uuids)
 
 
 def _delete_allocations(
-    transaction: WriteTransaction, current: CurrentAllocations, uuids: Sequence[str]
+    transaction: WriteTransaction, current_allocations: CurrentAllocations, uuids: Sequence[str]
 ) -> None:
     """Delete exactly the allocations that were read, so that the feed records each provider."""
-    if replaced := sorted(uuid for uuid in uuids if uuid in current.by_consumer):
-        count = len(current.list_allocations(replaced))
-        transaction.change(_DELETE, rows=count, uuids=replaced)
+    if replaced_uuids := sorted(uuid for uuid in uuids if uuid in current_allocations.by_consumer):
+        count = len(current_allocations.list_allocations(replaced_uuids))
+        transaction.change(_DELETE, rows=count, uuids=replaced_uuids)
 
 
-def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> Mapping[int, int]:
+def _raise_generations(
+    transaction: WriteTransaction, locked_claims: LockedClaims
+) -> Mapping[int, int]:
     """Raise generations (section 1.2) by one for each request; return the increments by provider id."""
-    ids = {provider.id for provider in locked.providers.values()}
+    ids = {provider.id for provider in locked_claims.providers.values()}
     steps: Counter[int] = Counter()
-    for locked_request in locked.accepted:
+    for locked_request in locked_claims.accepted_requests:
         if locked_request.request.is_release:
             continue
-        emptied = [
+        emptied_uuids = [
             claim.consumer_uuid for claim in locked_request.request.claims if not claim.allocations
         ]
-        touched = {allocation.provider.id for allocation in locked_request.new_allocations}
-        touched |= locked.current.list_providers(emptied)
-        steps.update(touched & ids)
-    raise_generations(transaction, locked.providers.values(), steps)
+        touched_ids = {allocation.provider.id for allocation in locked_request.new_allocations}
+        touched_ids |= locked_claims.current_allocations.list_providers(emptied_uuids)
+        steps.update(touched_ids & ids)
+    raise_generations(transaction, locked_claims.providers.values(), steps)
     return steps
 
 
 def _record_usage(
     transaction: WriteTransaction,
-    locked: LockedClaims,
+    locked_claims: LockedClaims,
     uuids: Sequence[str],
     steps: Mapping[int, int],
 ) -> None:
-    used: defaultdict[int, Counter[int]] = defaultdict(
+    usage_changes: defaultdict[int, Counter[int]] = defaultdict(
         Counter, {provider_id: Counter() for provider_id in steps}
     )
-    for allocation in locked.new_allocations:
-        used[allocation.provider.id][allocation.class_id] += allocation.used
-    for old in locked.current.list_allocations(uuids):
-        used[old.provider_id][old.class_id] -= old.used
-    if locked.consumption:
-        changed = set(locked.current.sum_usage(uuids))
-        changed |= {allocation.key for allocation in locked.new_allocations}
-        consumed = list_consumed_providers(locked.consumption, changed)
-        record_consumed(transaction, consumed - used.keys())
-    generations = {provider.id: provider.generation for provider in locked.providers.values()}
-    for provider_id, amounts in used.items():
-        raised = steps.get(provider_id, 0)
+    for allocation in locked_claims.new_allocations:
+        usage_changes[allocation.provider.id][allocation.class_id] += allocation.used
+    for old_allocation in locked_claims.current_allocations.list_allocations(uuids):
+        usage_changes[old_allocation.provider_id][old_allocation.class_id] -= old_allocation.used
+    if locked_claims.consumption:
+        changed_keys = set(locked_claims.current_allocations.sum_usage(uuids))
+        changed_keys |= {allocation.key for allocation in locked_claims.new_allocations}
+        consumed_provider_ids = list_consumed_providers(locked_claims.consumption, changed_keys)
+        record_consumed(transaction, consumed_provider_ids - usage_changes.keys())
+    generations = {
+        provider.id: provider.generation for provider in locked_claims.providers.values()
+    }
+    for provider_id, amounts in usage_changes.items():
+        step = steps.get(provider_id, 0)
         transaction.touch_usage(
             provider_id,
             UsageChange(
                 amounts,
-                raised,
-                generations[provider_id] if raised else 0,
+                step,
+                generations[provider_id] if step else 0,
                 to_timestamp(transaction.now),
             ),
         )

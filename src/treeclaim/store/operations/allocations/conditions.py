@@ -45,7 +45,7 @@ class _LockedCondition:
     provider_id: int
     provider_uuid: str
     condition: Condition
-    below: set[int]
+    claimed_ids: set[int]
     """Ids of the claimed providers at or below its provider."""
     is_begun: bool = False
     """Whether a request of this transaction begins it."""
@@ -69,14 +69,14 @@ class ConditionBook:
                     row.resource_provider_id, row.uuid, condition, set()
                 )
                 key = locked_condition.provider_id, condition.key
-                condition_by_key.setdefault(key, locked_condition).below.add(row.below)
+                condition_by_key.setdefault(key, locked_condition).claimed_ids.add(row.below)
         self._conditions = [condition_by_key[key] for key in sorted(condition_by_key)]
 
     def judge(
         self,
         request: ClaimRequest,
-        new: Sequence[NewAllocation],
-        current: CurrentAllocations,
+        new_allocations: Sequence[NewAllocation],
+        current_allocations: CurrentAllocations,
         consumption: ConsumedAmounts,
     ) -> list[_LockedCondition]:
         """Return the conditions that a request begins if it is written.
@@ -84,29 +84,29 @@ class ConditionBook:
         Raises:
             ConditionedError: if the usage of its consumers together increases under a begun condition.
         """
-        begins = []
+        begun_conditions = []
         for locked_condition in self._conditions:
             has_begun = locked_condition.condition.began or locked_condition.is_begun
-            tolerant = {
+            tolerant_uuids = {
                 claim.consumer_uuid
                 for claim in request.claims
                 if locked_condition.condition.key in claim.tolerates
             }
-            excluded = tolerant if has_begun else set[str]()
-            change = _sum_change(request, new, current, excluded)
-            if _has_increase(add_consumed(change, consumption), locked_condition.below):
+            excluded_uuids = tolerant_uuids if has_begun else set[str]()
+            change = _sum_change(request, new_allocations, current_allocations, excluded_uuids)
+            if _has_increase(add_consumed(change, consumption), locked_condition.claimed_ids):
                 if has_begun:
                     raise ConditionedError(
                         locked_condition.provider_uuid,
                         locked_condition.condition.key,
                         locked_condition.condition.reason,
                     )
-                begins.append(locked_condition)
-        return begins
+                begun_conditions.append(locked_condition)
+        return begun_conditions
 
-    def accept(self, begins: Iterable[_LockedCondition]) -> None:
+    def accept(self, begun_conditions: Iterable[_LockedCondition]) -> None:
         """Mark conditions as begun by an accepted request."""
-        for locked_condition in begins:
+        for locked_condition in begun_conditions:
             locked_condition.is_begun = True
 
     def write(self) -> None:
@@ -122,25 +122,27 @@ class ConditionBook:
 
 def _sum_change(
     request: ClaimRequest,
-    new: Sequence[NewAllocation],
-    current: CurrentAllocations,
-    excluded: set[str],
+    new_allocations: Sequence[NewAllocation],
+    current_allocations: CurrentAllocations,
+    excluded_uuids: set[str],
 ) -> Usage:
-    """Return the change of usage by the consumers of a request, except `excluded` ones."""
+    """Return the change of usage by the consumers of a request, except `excluded_uuids`."""
     change: Usage = Counter()
-    for allocation in new:
-        if allocation.consumer_uuid not in excluded:
+    for allocation in new_allocations:
+        if allocation.consumer_uuid not in excluded_uuids:
             change[allocation.key] += allocation.used
     change.subtract(
-        current.sum_usage(uuid for uuid in request.consumer_uuids if uuid not in excluded)
+        current_allocations.sum_usage(
+            uuid for uuid in request.consumer_uuids if uuid not in excluded_uuids
+        )
     )
     return change
 
 
-def _has_increase(change: Usage, below: set[int]) -> bool:
+def _has_increase(change: Usage, provider_ids: set[int]) -> bool:
     """Return whether the usage of a class increases at these providers together."""
     by_class: defaultdict[int, int] = defaultdict(int)
     for (provider_id, class_id), amount in change.items():
-        if provider_id in below:
+        if provider_id in provider_ids:
             by_class[class_id] += amount
     return any(amount > 0 for amount in by_class.values())

@@ -97,18 +97,18 @@ class OwnerIds:
 
     def require(self, names: Iterable[OwnerName]) -> None:
         """Raise a `PrerequisiteError` that creates missing names, before any row is locked."""
-        missing = []
+        missing_names = []
         for key in names:
             if key not in self._known_ids:
                 # Some collations also match other spellings.
                 owner_id = _find_owner(self._transaction, *key)
                 if owner_id is None:
-                    missing.append(key)
+                    missing_names.append(key)
                 else:
                     self._known_ids[key] = owner_id
-        if missing:
+        if missing_names:
             raise PrerequisiteError(
-                lambda later_transaction: _insert_owners(later_transaction, missing)
+                lambda later_transaction: _insert_owners(later_transaction, missing_names)
             )
 
     def require_id(self, table: str, name: str) -> int:
@@ -116,10 +116,10 @@ class OwnerIds:
         self.require([(table, name)])
         return self._known_ids[table, name]
 
-    def require_type(self, claim: ConsumerClaim, current: int | None) -> int | None:
-        """Return the id of the consumer type of a claim, or the `current` type for a claim without a type."""
+    def require_type(self, claim: ConsumerClaim, current_type: int | None) -> int | None:
+        """Return the id of the consumer type of a claim, or the `current_type` for a claim without a type."""
         if isinstance(claim.consumer_type, Omission):
-            return current
+            return current_type
         return self.require_id("consumer_types", claim.consumer_type)
 
 
@@ -128,9 +128,9 @@ def _find_owner(transaction: ReadTransaction, table: str, name: str) -> int | No
     return None if row_id is None else int(row_id)
 
 
-def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
+def _insert_owners(transaction: WriteTransaction, missing_names: Sequence[OwnerName]) -> None:
     # If a concurrent transaction inserts a name, this one is retried, and finds it.
-    for table, name in sorted(missing):
+    for table, name in sorted(missing_names):
         if _find_owner(transaction, table, name) is None:
             transaction.execute(_INSERT_OWNER[table], new_name=name, at=transaction.now)
 
@@ -138,7 +138,7 @@ def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) 
 def require_generations(
     claims: Sequence[ConsumerClaim],
     locked_consumers: Mapping[str, Consumer],
-    current: CurrentAllocations,
+    current_allocations: CurrentAllocations,
     holds: Container[str],
 ) -> None:
     """Compare the generations of consumers with those of the claims.
@@ -151,17 +151,17 @@ def require_generations(
     """
     for claim in claims:
         consumer = locked_consumers.get(claim.consumer_uuid)
-        holds_something = claim.consumer_uuid in current.by_consumer
-        if consumer is None or not (holds_something or claim.consumer_uuid in holds):
-            actual = None
+        has_allocations = claim.consumer_uuid in current_allocations.by_consumer
+        if consumer is None or not (has_allocations or claim.consumer_uuid in holds):
+            actual_generation = None
         else:
-            actual = consumer.generation
-        if isinstance(claim.generation, Omission) or claim.generation == actual:
+            actual_generation = consumer.generation
+        if isinstance(claim.generation, Omission) or claim.generation == actual_generation:
             continue
-        if claim.generation is None and not holds_something:
+        if claim.generation is None and not has_allocations:
             continue
         raise ConsumerGenerationConflictError(
-            claim.consumer_uuid, expected=actual, given=claim.generation
+            claim.consumer_uuid, expected=actual_generation, given=claim.generation
         )
 
 
@@ -205,7 +205,7 @@ def update(
     transaction: WriteTransaction,
     claims: Sequence[ConsumerClaim],
     locked_consumers: Mapping[str, Consumer],
-    current: CurrentAllocations,
+    current_allocations: CurrentAllocations,
     ids: OwnerIds,
     *,
     holds: Container[str],
@@ -215,7 +215,7 @@ def update(
     for claim in claims:
         consumer = locked_consumers[claim.consumer_uuid]
         is_hold = claim.consumer_uuid in holds
-        is_stale = claim.consumer_uuid not in current.by_consumer and not is_hold
+        is_stale = claim.consumer_uuid not in current_allocations.by_consumer and not is_hold
         current_type = None if is_stale else consumer.type_id
         key = (
             consumer.generation,

@@ -31,7 +31,7 @@ class Hold:
 
     project_id: str
     terms: HoldTerms
-    held: dict[Key, int]
+    amounts: dict[Key, int]
     is_drawn_by_others: bool = False
 
     def is_drawable_by(self, project_id: str) -> bool:
@@ -45,7 +45,7 @@ class ConsumerChange:
 
     Attributes:
         project_id: The new project.
-        before, after: Amounts.
+        amounts_before, amounts_after: Amounts of the consumer.
         is_hold: Whether the consumer is a hold after the write.
         terms: New terms of a hold; None to keep the current ones.
         sources: Holds to draw from.
@@ -54,8 +54,8 @@ class ConsumerChange:
 
     consumer: str
     project_id: str
-    before: Mapping[Key, int]
-    after: Mapping[Key, int]
+    amounts_before: Mapping[Key, int]
+    amounts_after: Mapping[Key, int]
     is_hold: bool = False
     terms: HoldTerms | None = None
     sources: Sequence[str] = ()
@@ -95,10 +95,10 @@ class HoldBook:
         for change in changes:
             write.draw(change)
         write.end_empty_holds()
-        after = replace(self, holds=write.holds, draws=write.draws)
+        book_after = replace(self, holds=write.holds, draws=write.draws)
         steps = Counter(self.steps)
-        steps.update(self._find_changed(after, {change.consumer for change in changes}))
-        return replace(after, steps=steps)
+        steps.update(self._find_changed(book_after, {change.consumer for change in changes}))
+        return replace(book_after, steps=steps)
 
     def _require_sources(self, changes: Sequence[ConsumerChange]) -> None:
         for change in changes:
@@ -109,62 +109,62 @@ class HoldBook:
                 if not hold.is_drawable_by(change.project_id):
                     raise HoldRefusedError(source, "project")
 
-    def get_held(self, uuid: str) -> Mapping[Key, int]:
+    def get_amounts(self, uuid: str) -> Mapping[Key, int]:
         """Return the amounts of a hold, empty if it has ended."""
-        return self.holds[uuid].held if uuid in self.holds else _NOTHING
+        return self.holds[uuid].amounts if uuid in self.holds else _NOTHING
 
     def compare(
-        self, after: "HoldBook", consumers: Collection[str]
+        self, book_after: "HoldBook", consumers: Collection[str]
     ) -> tuple[Counter[Key], Counter[Key]]:
         """Return the amounts of changed holds before and after a write, except its `consumers`."""
         held_before: Counter[Key] = Counter()
         held_after: Counter[Key] = Counter()
-        for uuid in self._find_changed(after, consumers):
-            held_before.update(self.holds[uuid].held)
-            held_after.update(after.get_held(uuid))
+        for uuid in self._find_changed(book_after, consumers):
+            held_before.update(self.holds[uuid].amounts)
+            held_after.update(book_after.get_amounts(uuid))
         return held_before, held_after
 
-    def _find_changed(self, after: "HoldBook", consumers: Collection[str]) -> Iterator[str]:
+    def _find_changed(self, book_after: "HoldBook", consumers: Collection[str]) -> Iterator[str]:
         for uuid, hold in self.holds.items():
-            if uuid not in consumers and hold.held != after.get_held(uuid):
+            if uuid not in consumers and hold.amounts != book_after.get_amounts(uuid):
                 yield uuid
 
 
 class _HoldWrite:
     def __init__(self, book: HoldBook, changes: Sequence[ConsumerChange]) -> None:
         self.holds = {
-            uuid: replace(hold, held=dict(hold.held)) for uuid, hold in book.holds.items()
+            uuid: replace(hold, amounts=dict(hold.amounts)) for uuid, hold in book.holds.items()
         }
         self.draws = dict(book.draws)
         self._projects = {change.consumer: change.project_id for change in changes}
         self._growth: defaultdict[Key, dict[str, int]] = defaultdict(dict)
         """Growth of consumers that are not holds, by inventory, in the order of the write."""
         for change in changes:
-            for key, amount in change.after.items():
-                grown = amount - change.before.get(key, 0)
-                if grown > 0 and not change.is_hold:
-                    self._growth[key][change.consumer] = grown
+            for key, amount in change.amounts_after.items():
+                growth = amount - change.amounts_before.get(key, 0)
+                if growth > 0 and not change.is_hold:
+                    self._growth[key][change.consumer] = growth
 
     def release(self, change: ConsumerChange, *, is_reshape: bool) -> None:
         """Release the draws of a consumer beyond its new amounts."""
         for key in sorted(self.draws.get(change.consumer, ())):
-            drawn = self.draws[change.consumer][key]
-            excess = sum(drawn.values()) - change.after.get(key, 0)
+            units_by_hold = self.draws[change.consumer][key]
+            excess = sum(units_by_hold.values()) - change.amounts_after.get(key, 0)
             if excess <= 0:
                 continue
             receivers = [(consumer, key) for consumer in self._growth[key]]
             if is_reshape:
                 receivers += [
                     (change.consumer, grown_key)
-                    for grown_key in change.after
+                    for grown_key in change.amounts_after
                     if grown_key[1] == key[1]
                 ]
-            for hold in sorted(drawn, reverse=True):
-                released = min(excess, drawn[hold])
-                if released:
-                    excess -= released
-                    self._add_draw(change.consumer, key, hold, -released)
-                    self._reassign(hold, key, released, receivers)
+            for hold in sorted(units_by_hold, reverse=True):
+                released_units = min(excess, units_by_hold[hold])
+                if released_units:
+                    excess -= released_units
+                    self._add_draw(change.consumer, key, hold, -released_units)
+                    self._reassign(hold, key, released_units, receivers)
 
     def _reassign(
         self, uuid: str, key: Key, amount: int, receivers: Iterable[tuple[str, Key]]
@@ -172,20 +172,22 @@ class _HoldWrite:
         """Reassign a released amount to growing consumers; return the remaining amount to its hold."""
         hold = self.holds[uuid]
         for consumer, grown_key in receivers:
-            passed = min(self._growth[grown_key].get(consumer, 0), amount)
-            if passed and hold.is_drawable_by(self._projects[consumer]):
-                self._growth[grown_key][consumer] -= passed
-                amount -= passed
-                self._add_draw(consumer, grown_key, uuid, passed)
+            passed_units = min(self._growth[grown_key].get(consumer, 0), amount)
+            if passed_units and hold.is_drawable_by(self._projects[consumer]):
+                self._growth[grown_key][consumer] -= passed_units
+                amount -= passed_units
+                self._add_draw(consumer, grown_key, uuid, passed_units)
         if amount:
-            hold.held[key] = hold.held.get(key, 0) + amount
+            hold.amounts[key] = hold.amounts.get(key, 0) + amount
 
     def set_hold(self, change: ConsumerChange) -> None:
         """Set the new amounts and terms of a hold."""
         existing_hold = self.holds.get(change.consumer)
         terms = change.terms or (existing_hold.terms if existing_hold else HoldTerms())
         is_drawn = existing_hold is not None and existing_hold.is_drawn_by_others and terms.returns
-        self.holds[change.consumer] = Hold(change.project_id, terms, dict(change.after), is_drawn)
+        self.holds[change.consumer] = Hold(
+            change.project_id, terms, dict(change.amounts_after), is_drawn
+        )
         if existing_hold is not None and existing_hold.terms.returns and not terms.returns:
             self._delete_draws(change.consumer)
 
@@ -195,28 +197,30 @@ class _HoldWrite:
             hold = self.holds.get(source)
             if hold is None:
                 continue
-            for key in change.after:
-                drawn_units = min(self._growth[key].get(change.consumer, 0), hold.held.get(key, 0))
+            for key in change.amounts_after:
+                drawn_units = min(
+                    self._growth[key].get(change.consumer, 0), hold.amounts.get(key, 0)
+                )
                 if not drawn_units:
                     continue
                 self._growth[key][change.consumer] -= drawn_units
-                hold.held[key] -= drawn_units
-                if not hold.held[key]:
-                    del hold.held[key]
+                hold.amounts[key] -= drawn_units
+                if not hold.amounts[key]:
+                    del hold.amounts[key]
                 if hold.terms.returns:
                     self._add_draw(change.consumer, key, source, drawn_units)
 
     def end_empty_holds(self) -> None:
         """Remove the holds without amounts and draws."""
-        empty = {
+        empty_uuids = {
             uuid
             for uuid, hold in self.holds.items()
-            if not hold.held and not hold.is_drawn_by_others
+            if not hold.amounts and not hold.is_drawn_by_others
         }
-        if empty:
+        if empty_uuids:
             for by_key in self.draws.values():
-                empty.difference_update(*by_key.values())
-        for uuid in empty:
+                empty_uuids.difference_update(*by_key.values())
+        for uuid in empty_uuids:
             self.end(uuid)
 
     def end(self, uuid: str) -> None:
@@ -226,14 +230,14 @@ class _HoldWrite:
 
     def _delete_draws(self, uuid: str) -> None:
         for consumer, by_key in self.draws.items():
-            for key, drawn in by_key.items():
-                if uuid in drawn:
-                    self._add_draw(consumer, key, uuid, -drawn[uuid])
+            for key, units_by_hold in by_key.items():
+                if uuid in units_by_hold:
+                    self._add_draw(consumer, key, uuid, -units_by_hold[uuid])
 
     def _add_draw(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
         by_key = dict(self.draws.get(consumer, {}))
-        drawn = {**by_key.pop(key, {})}
-        drawn[uuid] = drawn.get(uuid, 0) + amount
-        if not drawn[uuid]:
-            del drawn[uuid]
-        self.draws[consumer] = by_key | {key: drawn} if drawn else by_key
+        units_by_hold = {**by_key.pop(key, {})}
+        units_by_hold[uuid] = units_by_hold.get(uuid, 0) + amount
+        if not units_by_hold[uuid]:
+            del units_by_hold[uuid]
+        self.draws[consumer] = by_key | {key: units_by_hold} if units_by_hold else by_key

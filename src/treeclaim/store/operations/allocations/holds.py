@@ -63,16 +63,16 @@ class LockedHolds:
 
     Attributes:
         rows: Their rows as consumers.
-        current: Their allocations.
+        current_allocations: Their allocations.
         stored_draws: Draws by consumer, including draws that do not count.
-        stale: UUIDs of consumers with terms that are not holds.
+        stale_uuids: UUIDs of consumers with terms that are not holds.
     """
 
     book: HoldBook = field(default_factory=HoldBook)
     rows: Mapping[str, Consumer] = field(default_factory=dict)
-    current: CurrentAllocations = field(default_factory=lambda: CurrentAllocations({}))
+    current_allocations: CurrentAllocations = field(default_factory=lambda: CurrentAllocations({}))
     stored_draws: Mapping[str, Draws] = field(default_factory=dict)
-    stale: AbstractSet[str] = frozenset()
+    stale_uuids: AbstractSet[str] = frozenset()
 
 
 def lock_holds(
@@ -80,23 +80,27 @@ def lock_holds(
     uuids: AbstractSet[str],
     claimants: Sequence[str],
     locked_consumers: Mapping[str, Consumer],
-    current: CurrentAllocations,
+    current_allocations: CurrentAllocations,
 ) -> LockedHolds:
     """Lock the consumers that are holds, and read their terms, amounts and draws.
 
-    The caller has locked the consumers of the claims (`claimants`) that have a row, and has read their `current`
-    allocations.
+    The caller has locked the consumers of the claims (`claimants`) that have a row, and has read their
+    `current_allocations`.
 
     Raises:
         PrerequisiteError: if a hold has expired; it removes the hold, and the write is retried.
     """
     if not uuids:
         return LockedHolds()
-    added = consumers.lock(transaction, sorted(uuids - locked_consumers.keys()))
-    rows = {uuid: row for uuid, row in {**locked_consumers, **added}.items() if uuid in uuids}
+    added_consumers = consumers.lock(transaction, sorted(uuids - locked_consumers.keys()))
+    rows = {
+        uuid: row for uuid, row in {**locked_consumers, **added_consumers}.items() if uuid in uuids
+    }
     terms = load_hold_terms(transaction, sorted(rows))
-    if ended := _find_expired(transaction, terms):
-        raise PrerequisiteError(lambda later_transaction: end_expired(later_transaction, ended))
+    if ended_uuids := _find_expired(transaction, terms):
+        raise PrerequisiteError(
+            lambda later_transaction: end_expired(later_transaction, ended_uuids)
+        )
     held_amounts = load_current_allocations(transaction, sorted(terms))
     stored_draws = _load_draws(transaction, claimants)
     # Only holds that return have draws.
@@ -114,7 +118,9 @@ def lock_holds(
         for uuid, (project, hold_terms) in terms.items()
     }
     valid_draws = {
-        consumer: _select_valid_draws(by_key, hold_by_uuid, current.sum_usage([consumer]))
+        consumer: _select_valid_draws(
+            by_key, hold_by_uuid, current_allocations.sum_usage([consumer])
+        )
         for consumer, by_key in stored_draws.items()
     }
     book = HoldBook(hold_by_uuid, hold_by_uuid, valid_draws)
@@ -136,38 +142,38 @@ def _load_draws(transaction: WriteTransaction, claimants: Sequence[str]) -> Mapp
     by_consumer: dict[str, dict[Key, dict[str, int]]] = {}
     for row in transaction.rows_in_chunks(_DRAWS, uuids=claimants):
         by_key = by_consumer.setdefault(row.consumer_uuid, {})
-        drawn = by_key.setdefault((row.provider_id, row.class_id), {})
-        drawn[row.hold_uuid] = row.amount
+        units_by_hold = by_key.setdefault((row.provider_id, row.class_id), {})
+        units_by_hold[row.hold_uuid] = row.amount
     return by_consumer
 
 
 def _select_valid_draws(
-    by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]
+    by_key: Draws, hold_uuids: Collection[str], usage: Mapping[Key, int]
 ) -> Draws:
     """Return the draws from existing holds, within the amounts of the consumer."""
-    valid: dict[Key, dict[str, int]] = {}
+    valid_draws: dict[Key, dict[str, int]] = {}
     for key, drawn_by_hold in by_key.items():
-        remaining_units = used.get(key, 0)
-        for hold, drawn in sorted(drawn_by_hold.items()):
-            amount = min(drawn, remaining_units) if hold in hold_uuids else 0
+        remaining_units = usage.get(key, 0)
+        for hold, drawn_units in sorted(drawn_by_hold.items()):
+            amount = min(drawn_units, remaining_units) if hold in hold_uuids else 0
             remaining_units -= amount
             if amount:
-                valid.setdefault(key, {})[hold] = amount
-    return valid
+                valid_draws.setdefault(key, {})[hold] = amount
+    return valid_draws
 
 
 def end_expired(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     """Delete the expired ones of these holds."""
     rows = consumers.lock(transaction, sorted(uuids))
-    ended = _find_expired(transaction, load_hold_terms(transaction, sorted(rows)))
-    current = load_current_allocations(transaction, ended)
-    for uuid in ended:
-        _write_amounts(transaction, uuid, current, {})
-    removed = current.sum_usage(ended)
-    consumption = load_consumption(transaction, {provider_id for provider_id, _ in removed})
-    record_consumed(transaction, list_consumed_providers(consumption, removed))
-    consumers.delete(transaction, ended)
-    delete_terms(transaction, ended)
+    ended_uuids = _find_expired(transaction, load_hold_terms(transaction, sorted(rows)))
+    current_allocations = load_current_allocations(transaction, ended_uuids)
+    for uuid in ended_uuids:
+        _write_amounts(transaction, uuid, current_allocations, {})
+    removed_usage = current_allocations.sum_usage(ended_uuids)
+    consumption = load_consumption(transaction, {provider_id for provider_id, _ in removed_usage})
+    record_consumed(transaction, list_consumed_providers(consumption, removed_usage))
+    consumers.delete(transaction, ended_uuids)
+    delete_terms(transaction, ended_uuids)
 
 
 def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
@@ -180,56 +186,60 @@ def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
 def delete_excess_draws(transaction: WriteTransaction, consumer_uuid: str) -> bool:
     """Delete the draws of a consumer beyond its allocations; return whether any existed."""
     locked_consumers = consumers.lock(transaction, [consumer_uuid])
-    current = load_current_allocations(transaction, [consumer_uuid])
-    drawn = _load_draws(transaction, [consumer_uuid]).get(consumer_uuid, {})
-    hold_uuids = set[str]().union(*drawn.values())
-    locked = lock_holds(transaction, hold_uuids, [consumer_uuid], locked_consumers, current)
-    if locked.book.draws.get(consumer_uuid, {}) == locked.stored_draws.get(consumer_uuid, {}):
+    current_allocations = load_current_allocations(transaction, [consumer_uuid])
+    stored_draws = _load_draws(transaction, [consumer_uuid]).get(consumer_uuid, {})
+    hold_uuids = set[str]().union(*stored_draws.values())
+    locked_holds = lock_holds(
+        transaction, hold_uuids, [consumer_uuid], locked_consumers, current_allocations
+    )
+    if locked_holds.book.draws.get(consumer_uuid, {}) == locked_holds.stored_draws.get(
+        consumer_uuid, {}
+    ):
         return False
-    locked.book = locked.book.apply([])
-    write(transaction, locked, [consumer_uuid], {})
+    locked_holds.book = locked_holds.book.apply([])
+    write(transaction, locked_holds, [consumer_uuid], {})
     return True
 
 
 def write(
     transaction: WriteTransaction,
-    locked: LockedHolds,
+    locked_holds: LockedHolds,
     claimants: Collection[str],
     new_terms: Mapping[str, HoldTerms],
 ) -> None:
     """Write the changed holds and draws of accepted claims; the claims themselves write their consumers."""
-    book = locked.book
-    ended = book.original_holds.keys() - book.holds.keys()
-    unclaimed = (book.steps.keys() | ended).difference(claimants)
-    for uuid in sorted(unclaimed):
-        _write_amounts(transaction, uuid, locked.current, book.get_held(uuid))
+    book = locked_holds.book
+    ended_uuids = book.original_holds.keys() - book.holds.keys()
+    unclaimed_uuids = (book.steps.keys() | ended_uuids).difference(claimants)
+    for uuid in sorted(unclaimed_uuids):
+        _write_amounts(transaction, uuid, locked_holds.current_allocations, book.get_amounts(uuid))
         if uuid in book.holds:
-            consumers.raise_generation(transaction, locked.rows[uuid], book.steps[uuid])
-    consumers.delete(transaction, unclaimed & ended)
-    replaced = locked.stale & new_terms.keys()
-    delete_terms(transaction, ended | (replaced - book.holds.keys()))
+            consumers.raise_generation(transaction, locked_holds.rows[uuid], book.steps[uuid])
+    consumers.delete(transaction, unclaimed_uuids & ended_uuids)
+    replaced_uuids = locked_holds.stale_uuids & new_terms.keys()
+    delete_terms(transaction, ended_uuids | (replaced_uuids - book.holds.keys()))
     write_terms(
         transaction,
         {uuid: terms for uuid, terms in new_terms.items() if uuid in book.holds},
-        existing=book.original_holds.keys() | locked.stale,
+        existing_uuids=book.original_holds.keys() | locked_holds.stale_uuids,
     )
-    unreturned = replaced | {
+    unreturned_uuids = replaced_uuids | {
         uuid
         for uuid in book.original_holds.keys() & book.holds.keys()
         if book.original_holds[uuid].terms.returns and not book.holds[uuid].terms.returns
     }
-    if unreturned:
-        transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(unreturned))
-    _write_draws(transaction, locked, claimants)
+    if unreturned_uuids:
+        transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(unreturned_uuids))
+    _write_draws(transaction, locked_holds, claimants)
 
 
 def write_terms(
-    transaction: WriteTransaction, terms: Mapping[str, HoldTerms], existing: Collection[str]
+    transaction: WriteTransaction, terms: Mapping[str, HoldTerms], existing_uuids: Collection[str]
 ) -> None:
-    """Insert the terms of holds, or replace those of `existing` holds."""
-    if replaced := sorted(terms.keys() & set(existing)):
+    """Insert the terms of holds, or replace those of the holds `existing_uuids`."""
+    if replaced_uuids := sorted(terms.keys() & set(existing_uuids)):
         for statement in (_DELETE_TERMS, _DELETE_PROJECTS):
-            transaction.change(statement, uuids=replaced)
+            transaction.change(statement, uuids=replaced_uuids)
     transaction.change_each(
         _INSERT_TERMS,
         (
@@ -255,13 +265,13 @@ def write_terms(
 def change_terms(
     transaction: WriteTransaction, changes: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """ConsumerChange members of `HoldTerms` of holds, without a new generation; return the UUIDs that are not holds.
+    """Change members of the `HoldTerms` of holds, without a new generation; return the UUIDs that are not holds.
 
     Raises:
         PrerequisiteError: if a hold has expired; it removes the hold, and the write is retried.
     """
-    locked = lock_holds(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
-    book = locked.book
+    locked_holds = lock_holds(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
+    book = locked_holds.book
     terms = {
         uuid: replace(hold.terms, **changes[uuid])
         for uuid, hold in book.original_holds.items()
@@ -269,49 +279,59 @@ def change_terms(
     }
     changed_holds = [
         ConsumerChange(
-            uuid, hold.project_id, hold.held, hold.held, is_hold=True, terms=terms[uuid]
+            uuid, hold.project_id, hold.amounts, hold.amounts, is_hold=True, terms=terms[uuid]
         )
         for uuid, hold in book.original_holds.items()
         if uuid in terms
     ]
-    locked.book = book.apply(changed_holds)
-    write(transaction, locked, (), terms)
+    locked_holds.book = book.apply(changed_holds)
+    write(transaction, locked_holds, (), terms)
     return sorted(changes.keys() - terms.keys())
 
 
 def _write_amounts(
     transaction: WriteTransaction,
     uuid: str,
-    current: CurrentAllocations,
-    held: Mapping[Key, int],
+    current_allocations: CurrentAllocations,
+    new_amounts: Mapping[Key, int],
 ) -> None:
-    difference = Counter(held)
-    difference.subtract(current.sum_usage([uuid]))
-    changed: dict[int, Counter[int]] = defaultdict(Counter)
+    difference = Counter(new_amounts)
+    difference.subtract(current_allocations.sum_usage([uuid]))
+    changes_by_provider: dict[int, Counter[int]] = defaultdict(Counter)
     for (provider_id, class_id), amount in difference.items():
         if amount:
-            changed[provider_id][class_id] = amount
-    for chunk in chunks(sorted(changed)):
-        deleted = sum(row.provider_id in chunk for row in current.list_allocations([uuid]))
-        if deleted:
-            transaction.change(_DELETE_AT, rows=deleted, uuid=uuid, provider_ids=list(chunk))
+            changes_by_provider[provider_id][class_id] = amount
+    for chunk in chunks(sorted(changes_by_provider)):
+        deleted_count = sum(
+            row.provider_id in chunk for row in current_allocations.list_allocations([uuid])
+        )
+        if deleted_count:
+            transaction.change(_DELETE_AT, rows=deleted_count, uuid=uuid, provider_ids=list(chunk))
     insert_allocations(
         transaction,
-        ((uuid, key, used) for key, used in sorted(held.items()) if key[0] in changed),
+        (
+            (uuid, key, amount)
+            for key, amount in sorted(new_amounts.items())
+            if key[0] in changes_by_provider
+        ),
     )
-    for provider_id, used in changed.items():
+    for provider_id, amounts in changes_by_provider.items():
         transaction.touch_usage(
-            provider_id, UsageChange(used, 0, 0, to_timestamp(transaction.now))
+            provider_id, UsageChange(amounts, 0, 0, to_timestamp(transaction.now))
         )
 
 
 def _write_draws(
-    transaction: WriteTransaction, locked: LockedHolds, claimants: Collection[str]
+    transaction: WriteTransaction, locked_holds: LockedHolds, claimants: Collection[str]
 ) -> None:
-    drawn = {uuid: locked.book.draws.get(uuid, {}) for uuid in claimants}
-    changed = sorted(uuid for uuid in drawn if drawn[uuid] != locked.stored_draws.get(uuid, {}))
-    if stored := [uuid for uuid in changed if uuid in locked.stored_draws]:
-        transaction.change(_DELETE_DRAWS_BY, uuids=stored)
+    draws_by_consumer = {uuid: locked_holds.book.draws.get(uuid, {}) for uuid in claimants}
+    changed_uuids = sorted(
+        uuid
+        for uuid in draws_by_consumer
+        if draws_by_consumer[uuid] != locked_holds.stored_draws.get(uuid, {})
+    )
+    if stored_uuids := [uuid for uuid in changed_uuids if uuid in locked_holds.stored_draws]:
+        transaction.change(_DELETE_DRAWS_BY, uuids=stored_uuids)
     transaction.change_each(
         _INSERT_DRAWS,
         (
@@ -322,8 +342,8 @@ def _write_draws(
                 "hold_uuid": hold_uuid,
                 "amount": amount,
             }
-            for uuid in changed
-            for (provider_id, class_id), by_hold in sorted(drawn[uuid].items())
+            for uuid in changed_uuids
+            for (provider_id, class_id), by_hold in sorted(draws_by_consumer[uuid].items())
             for hold_uuid, amount in sorted(by_hold.items())
         ),
     )

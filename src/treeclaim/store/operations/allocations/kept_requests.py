@@ -33,12 +33,12 @@ _DELETE_OLD = f"DELETE FROM treeclaim_requests WHERE gone_at < :before AND NOT {
 def write(
     transaction: WriteTransaction,
     claims: Sequence[ConsumerClaim],
-    recorded: Collection[str],
+    recorded_uuids: Collection[str],
     existing_requests: Mapping[str, bool],
 ) -> None:
     """Write or delete the requests of the locked consumers of claims.
 
-    `recorded` are the consumers with a record after the write. `existing_requests` says for each consumer with a
+    `recorded_uuids` are the consumers with a record after the write. `existing_requests` says for each consumer with a
     kept request whether it is marked.
     """
     request_by_uuid = {
@@ -46,23 +46,23 @@ def write(
         for claim in claims
         if not isinstance(claim.request, Omission)
     }
-    replace(transaction, request_by_uuid, recorded, existing_requests)
-    if marked := sorted(uuid for uuid in recorded if existing_requests.get(uuid)):
-        transaction.change(_CLEAR_MARK, uuids=marked)
+    replace(transaction, request_by_uuid, recorded_uuids, existing_requests)
+    if marked_uuids := sorted(uuid for uuid in recorded_uuids if existing_requests.get(uuid)):
+        transaction.change(_CLEAR_MARK, uuids=marked_uuids)
 
 
 def replace(
     transaction: WriteTransaction,
     request_by_uuid: Mapping[str, Sequence[str] | None],
-    recorded: Collection[str],
+    recorded_uuids: Collection[str],
     existing_requests: Collection[str],
 ) -> None:
     """Write the requests of locked consumers, or delete those that are None.
 
-    A consumer without a record (`recorded`) gets a request only if it has a kept one (`existing_requests`).
+    A consumer without a record (not in `recorded_uuids`) gets a request only if it has a kept one (`existing_requests`).
     """
-    if replaced := sorted(request_by_uuid.keys() & set(existing_requests)):
-        transaction.change(_DELETE, uuids=replaced)
+    if replaced_uuids := sorted(request_by_uuid.keys() & set(existing_requests)):
+        transaction.change(_DELETE, uuids=replaced_uuids)
     transaction.change_each(
         _INSERT,
         (
@@ -71,7 +71,7 @@ def replace(
                 "request": json.dumps(list(request), separators=(",", ":")),
             }
             for uuid, request in sorted(request_by_uuid.items())
-            if request is not None and (uuid in recorded or uuid in existing_requests)
+            if request is not None and (uuid in recorded_uuids or uuid in existing_requests)
         ),
     )
 
@@ -80,10 +80,12 @@ def change_requests(
     transaction: WriteTransaction, request_by_uuid: Mapping[str, Sequence[str] | None]
 ) -> list[str]:
     """Write or delete the requests of existing consumers, without a new generation; return the missing consumers."""
-    existing = consumers.lock(transaction, sorted(request_by_uuid))
-    new_requests = {uuid: request for uuid, request in request_by_uuid.items() if uuid in existing}
-    replace(transaction, new_requests, existing.keys(), new_requests)
-    return sorted(request_by_uuid.keys() - existing.keys())
+    existing_consumers = consumers.lock(transaction, sorted(request_by_uuid))
+    new_requests = {
+        uuid: request for uuid, request in request_by_uuid.items() if uuid in existing_consumers
+    }
+    replace(transaction, new_requests, existing_consumers.keys(), new_requests)
+    return sorted(request_by_uuid.keys() - existing_consumers.keys())
 
 
 def find_without_record(transaction: ReadTransaction) -> list[str]:
@@ -93,12 +95,12 @@ def find_without_record(transaction: ReadTransaction) -> list[str]:
 
 def mark_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     """Mark the requests of these consumers, except consumers with a record."""
-    recorded = consumers.lock(transaction, uuids)
-    missing = sorted(set(uuids).difference(recorded))
-    if missing:
+    recorded_consumers = consumers.lock(transaction, uuids)
+    missing_uuids = sorted(set(uuids).difference(recorded_consumers))
+    if missing_uuids:
         # The write is retried if a concurrent transaction inserts such a consumer.
-        consumers.lock_missing(transaction, missing)
-        transaction.change(_MARK, uuids=missing, at=transaction.now)
+        consumers.lock_missing(transaction, missing_uuids)
+        transaction.change(_MARK, uuids=missing_uuids, at=transaction.now)
 
 
 def delete_old(transaction: WriteTransaction) -> None:

@@ -67,7 +67,9 @@ class NewAllocation:
         return self.provider.id, self.class_id
 
 
-def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, Key, int]]) -> None:
+def insert_allocations(
+    transaction: WriteTransaction, new_allocations: Iterable[tuple[str, Key, int]]
+) -> None:
     """Insert allocations, given as consumer UUID, inventory and amount."""
     transaction.change_each(
         _INSERT,
@@ -79,7 +81,7 @@ def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, K
                 "used": used,
                 "created_at": transaction.now,
             }
-            for consumer_uuid, (provider_id, class_id), used in new
+            for consumer_uuid, (provider_id, class_id), used in new_allocations
         ),
     )
 
@@ -101,52 +103,56 @@ class Ledger:
     def __init__(
         self,
         transaction: WriteTransaction,
-        new: Sequence[NewAllocation],
-        locked: Iterable[LockedProvider],
+        new_allocations: Sequence[NewAllocation],
+        locked_providers: Iterable[LockedProvider],
         consumption: ConsumedAmounts | None,
     ) -> None:
         self._transaction = transaction
         self._consumption: ConsumedAmounts = consumption or {}
         self._inventories: dict[Key, Inventory] = {}
-        self._used: Usage = Counter()
+        self._usage: Usage = Counter()
         self.has_conditions = False
-        self._names = {allocation.class_id: allocation.resource_class for allocation in new}
-        self._providers = {provider.id: provider for provider in locked}
-        keys = {allocation.key for allocation in new}
-        consumed = {consumed for key in keys for consumed in self._consumption.get(key, ())}
-        class_ids = sorted({class_id for _, class_id in keys | consumed})
-        for chunk in chunks(sorted({provider_id for provider_id, _ in keys | consumed})):
+        self._names = {
+            allocation.class_id: allocation.resource_class for allocation in new_allocations
+        }
+        self._providers = {provider.id: provider for provider in locked_providers}
+        keys = {allocation.key for allocation in new_allocations}
+        consumed_keys = {
+            consumed_key for key in keys for consumed_key in self._consumption.get(key, ())
+        }
+        class_ids = sorted({class_id for _, class_id in keys | consumed_keys})
+        for chunk in chunks(sorted({provider_id for provider_id, _ in keys | consumed_keys})):
             for row in transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=class_ids):
                 key = (row.resource_provider_id, row.resource_class_id)
                 is_renamed = row.name != self._names.get(key[1], row.name)
                 if is_renamed or (consumption is None and row.is_consuming):
                     raise RetryTransactionError
-                if key in keys or key in consumed:
+                if key in keys or key in consumed_keys:
                     self.has_conditions |= bool(row.has_conditions)
                     self._names[key[1]] = row.name
                     self._inventories[key] = Inventory(*row[_AMOUNTS])
-                    self._used[key] = int(row.used)
+                    self._usage[key] = int(row.used)
 
     def accept(
         self,
-        new: Sequence[NewAllocation],
-        before: Usage,
+        new_allocations: Sequence[NewAllocation],
+        usage_before: Usage,
         class_ids: Mapping[str, int],
-        held: Usage | None = None,
+        held_units: Usage | None = None,
     ) -> None:
         """Count the new allocations of a request as written, or raise its refusal and count nothing.
 
-        `before` is the sum of the replaced allocations and of the former amounts of changed holds; `held` the sum of
-        the new amounts of these holds.
+        `usage_before` is the sum of the replaced allocations and of the former amounts of changed holds; `held_units` the
+        sum of the new amounts of these holds.
 
         Raises:
             InventoryMissingError, UnitConstraintError, CapacityExceededError.
         """
-        keys = [allocation.key for allocation in new]
+        keys = [allocation.key for allocation in new_allocations]
         if any(key not in self._inventories for key in keys):
-            self._refuse_missing(new, class_ids)
-        units_after: Counter[Key] = Counter(held or {})
-        for key, allocation in zip(keys, new, strict=True):
+            self._refuse_missing(new_allocations, class_ids)
+        units_after: Counter[Key] = Counter(held_units or {})
+        for key, allocation in zip(keys, new_allocations, strict=True):
             inventory = self._inventories[key]
             if not allocation.is_hold and not inventory.admits(allocation.used):
                 raise UnitConstraintError(
@@ -155,29 +161,29 @@ class Ledger:
             units_after[key] += allocation.used
         if self._consumption:
             units_after = add_consumed(units_after, self._consumption)
-            before = add_consumed(before, self._consumption)
+            usage_before = add_consumed(usage_before, self._consumption)
         for key in keys:
-            self._require_room(key, units_after, before)
-            for consumed in self._consumption.get(key, ()):
-                self._require_room(consumed, units_after, before, key)
-        for key, amount in before.items():
-            self._used[key] -= amount
+            self._require_room(key, units_after, usage_before)
+            for consumed_key in self._consumption.get(key, ()):
+                self._require_room(consumed_key, units_after, usage_before, key)
+        for key, amount in usage_before.items():
+            self._usage[key] -= amount
         for key, amount in units_after.items():
-            self._used[key] += amount
+            self._usage[key] += amount
 
     def _require_room(
-        self, key: Key, units_after: Usage, before: Usage, consuming_key: Key | None = None
+        self, key: Key, units_after: Usage, usage_before: Usage, consuming_key: Key | None = None
     ) -> None:
         """Raise `CapacityExceededError` unless an inventory, which another one may consume, has room."""
         inventory = self._inventories.get(key)
         if inventory is None:
             # OpenStack Placement on the same database may have deleted a consumed inventory.
             return
-        used = self._used[key]
-        used_by_others = used - before.get(key, 0)
-        after = used_by_others + units_after[key]
+        used_units = self._usage[key]
+        used_by_others = used_units - usage_before.get(key, 0)
+        usage_after = used_by_others + units_after[key]
         # A request may keep or reduce the usage of an overcommitted inventory, but not raise it.
-        if after > inventory.capacity and after > used:
+        if usage_after > inventory.capacity and usage_after > used_units:
             raise CapacityExceededError(
                 *self._name_inventory(key),
                 requested=units_after[key],
@@ -189,12 +195,16 @@ class Ledger:
         return self._providers[key[0]].uuid, self._names[key[1]]
 
     def _refuse_missing(
-        self, new: Sequence[NewAllocation], class_ids: Mapping[str, int]
+        self, new_allocations: Sequence[NewAllocation], class_ids: Mapping[str, int]
     ) -> NoReturn:
-        missing = [allocation for allocation in new if allocation.key not in self._inventories]
+        refused_allocations = [
+            allocation for allocation in new_allocations if allocation.key not in self._inventories
+        ]
         require_unchanged_ids(self._transaction, class_ids, class_ids)
-        provider = missing[0].provider
+        provider = refused_allocations[0].provider
         names = [
-            allocation.resource_class for allocation in missing if allocation.provider is provider
+            allocation.resource_class
+            for allocation in refused_allocations
+            if allocation.provider is provider
         ]
         raise InventoryMissingError(provider.uuid, list(dict.fromkeys(names)))

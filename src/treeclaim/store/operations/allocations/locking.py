@@ -56,8 +56,8 @@ class LockedClaims:
 
     Attributes:
         consumers: The consumers with a row before the write.
-        inserted: UUIDs of the consumers with a row that was inserted to lock them.
-        current: The current allocations of all consumers, read under their locks.
+        inserted_uuids: UUIDs of the consumers with a row that was inserted to lock them.
+        current_allocations: The current allocations of all consumers, read under their locks.
         class_ids, kept_requests, is_consuming: As in `Lookup`.
         providers: All locked providers by UUID.
         conditions: The conditions of the claimed providers; `judge` reads them.
@@ -67,8 +67,8 @@ class LockedClaims:
 
     requests: Sequence[LockedRequest]
     consumers: Mapping[str, Consumer]
-    inserted: set[str]
-    current: CurrentAllocations
+    inserted_uuids: set[str]
+    current_allocations: CurrentAllocations
     class_ids: Mapping[str, int]
     owner_ids: OwnerIds
     providers: Mapping[str, LockedProvider]
@@ -80,19 +80,25 @@ class LockedClaims:
     consumption: ConsumedAmounts = field(default_factory=dict)
 
     @property
-    def accepted(self) -> list[LockedRequest]:
+    def accepted_requests(self) -> list[LockedRequest]:
         """Return the requests without a refusal."""
-        return [locked for locked in self.requests if locked.refusal is None]
+        return [
+            locked_request for locked_request in self.requests if locked_request.refusal is None
+        ]
 
     @property
     def new_allocations(self) -> list[NewAllocation]:
         """Return the new allocations of the accepted requests."""
-        return [allocation for locked in self.accepted for allocation in locked.new_allocations]
+        return [
+            allocation
+            for locked_request in self.accepted_requests
+            for allocation in locked_request.new_allocations
+        ]
 
     @property
     def refusals(self) -> list[TreeclaimError | None]:
         """Return the refusal of each request; None for an accepted request."""
-        return [locked.refusal for locked in self.requests]
+        return [locked_request.refusal for locked_request in self.requests]
 
     def raise_refusal(self) -> None:
         """Raise the first refusal, if any request is refused."""
@@ -130,17 +136,17 @@ def lock_claims(
     owner_ids.require(list_owner_names(claims))
     holds = lock_holds(
         transaction,
-        lookup.terms | lookup.drawn_from,
+        lookup.terms | lookup.drawn_hold_uuids,
         [claim.consumer_uuid for claim in claims],
         locked_consumers,
-        lookup.current,
+        lookup.current_allocations,
     )
     _require_separable(requests, holds)
-    locked = LockedClaims(
+    locked_claims = LockedClaims(
         requests=[LockedRequest(request) for request in requests],
         consumers=locked_consumers,
-        inserted=set(),
-        current=lookup.current,
+        inserted_uuids=set(),
+        current_allocations=lookup.current_allocations,
         class_ids=lookup.class_ids,
         owner_ids=owner_ids,
         providers={},
@@ -149,11 +155,11 @@ def lock_claims(
         conditions=ConditionBook(transaction),
         is_consuming=lookup.is_consuming,
     )
-    _compare_generations(locked)
-    _refuse_by_holdings(locked)
-    _lock_new_consumers(transaction, locked)
-    _lock_providers(transaction, locked, provider_uuids, provider_ids)
-    return locked
+    _compare_generations(locked_claims)
+    _refuse_by_holdings(locked_claims)
+    _lock_new_consumers(transaction, locked_claims)
+    _lock_providers(transaction, locked_claims, provider_uuids, provider_ids)
+    return locked_claims
 
 
 def _lock_known_consumers(
@@ -176,28 +182,33 @@ def _require_separable(requests: Sequence[ClaimRequest], holds: LockedHolds) -> 
     """Check that no request writes a hold that another request draws from, or has drawn from."""
     if len(requests) == 1 or not holds.book.holds:
         return
-    drawn_from = [
+    drawn_holds = [
         {source for claim in request.claims for source in claim.from_holds}.union(
             *(
-                drawn
+                units_by_hold
                 for uuid in request.consumer_uuids
-                for drawn in holds.book.draws.get(uuid, {}).values()
+                for units_by_hold in holds.book.draws.get(uuid, {}).values()
             )
         )
         for request in requests
     ]
     for position, request in enumerate(requests):
-        written = holds.book.holds.keys() & set(request.consumer_uuids)
-        if any(written & drawn for index, drawn in enumerate(drawn_from) if index != position):
+        written_holds = holds.book.holds.keys() & set(request.consumer_uuids)
+        if any(
+            written_holds & uuids for index, uuids in enumerate(drawn_holds) if index != position
+        ):
             raise SeparateTransactionsError("A hold is written and drawn from.")
 
 
-def _compare_generations(locked: LockedClaims) -> None:
-    for locked_request in locked.requests:
+def _compare_generations(locked_claims: LockedClaims) -> None:
+    for locked_request in locked_claims.requests:
         claims = locked_request.request.claims
         try:
             consumers.require_generations(
-                claims, locked.consumers, locked.current, locked.holds.book.original_holds
+                claims,
+                locked_claims.consumers,
+                locked_claims.current_allocations,
+                locked_claims.holds.book.original_holds,
             )
         except TreeclaimError as error:
             locked_request.refuse(
@@ -205,12 +216,12 @@ def _compare_generations(locked: LockedClaims) -> None:
             )
 
 
-def _refuse_by_holdings(locked: LockedClaims) -> None:
-    for locked_request in locked.accepted:
+def _refuse_by_holdings(locked_claims: LockedClaims) -> None:
+    for locked_request in locked_claims.accepted_requests:
         request = locked_request.request
         for claim in request.claims:
-            has_allocations = claim.consumer_uuid in locked.current.by_consumer
-            is_hold = claim.consumer_uuid in locked.holds.book.original_holds
+            has_allocations = claim.consumer_uuid in locked_claims.current_allocations.by_consumer
+            is_hold = claim.consumer_uuid in locked_claims.holds.book.original_holds
             if request.is_release and not (has_allocations or is_hold):
                 text = f"No allocations for consumer '{claim.consumer_uuid}'"
                 locked_request.refusal = NotFoundError(text)
@@ -242,52 +253,57 @@ def _find_misuse(
     return None
 
 
-def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:
+def _lock_new_consumers(transaction: WriteTransaction, locked_claims: LockedClaims) -> None:
     # If another transaction has inserted a row, this one violates the unique constraint and is retried.
-    missing = [
+    unlocked_claims = [
         claim
-        for locked_request in locked.accepted
+        for locked_request in locked_claims.accepted_requests
         for claim in locked_request.request.claims
-        if claim.consumer_uuid not in locked.consumers
+        if claim.consumer_uuid not in locked_claims.consumers
     ]
-    new = [claim for claim in missing if claim.allocations]
-    consumers.insert(transaction, new, locked.owner_ids)
-    locked.inserted = {claim.consumer_uuid for claim in new}
+    allocating_claims = [claim for claim in unlocked_claims if claim.allocations]
+    consumers.insert(transaction, allocating_claims, locked_claims.owner_ids)
+    locked_claims.inserted_uuids = {claim.consumer_uuid for claim in allocating_claims}
     consumers.lock_missing(
-        transaction, [claim.consumer_uuid for claim in missing if not claim.allocations]
+        transaction, [claim.consumer_uuid for claim in unlocked_claims if not claim.allocations]
     )
-    if any(claim.consumer_uuid in locked.current.by_consumer for claim in missing):
+    if any(
+        claim.consumer_uuid in locked_claims.current_allocations.by_consumer
+        for claim in unlocked_claims
+    ):
         # Consumers with allocations but without a row (old data) have no lock before the insertion.
         uuids = [
             uuid
-            for locked_request in locked.requests
+            for locked_request in locked_claims.requests
             for uuid in locked_request.request.consumer_uuids
         ]
-        locked.current = load_current_allocations(transaction, uuids)
-        _refuse_by_holdings(locked)
+        locked_claims.current_allocations = load_current_allocations(transaction, uuids)
+        _refuse_by_holdings(locked_claims)
 
 
 def _lock_providers(
     transaction: WriteTransaction,
-    locked: LockedClaims,
+    locked_claims: LockedClaims,
     provider_uuids: Iterable[str],
     provider_ids: Iterable[int],
 ) -> None:
     claims = [
         claim
-        for locked_request in locked.accepted
+        for locked_request in locked_claims.accepted_requests
         if not locked_request.request.is_release
         for claim in locked_request.request.claims
     ]
     uuids = {uuid for claim in claims for uuid in claim.allocations} | set(provider_uuids)
-    emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    removed = locked.current.list_providers(emptied).union(provider_ids)
-    consumed: set[int] = set()
-    if locked.is_consuming:
+    emptied_uuids = [claim.consumer_uuid for claim in claims if not claim.allocations]
+    further_ids = locked_claims.current_allocations.list_providers(emptied_uuids).union(
+        provider_ids
+    )
+    consumed_ids: set[int] = set()
+    if locked_claims.is_consuming:
         consumption = load_consumption_by_uuid(transaction, uuids)
-        claimed_classes = set(locked.class_ids.values())
+        claimed_classes = set(locked_claims.class_ids.values())
         keys = [key for key in consumption if key[1] in claimed_classes]
-        locked.consumed_ids = consumed = list_consumed_providers(consumption, keys)
-    if uuids or removed:
-        rows = lock_providers(transaction, uuids, removed | consumed)
-        locked.providers = {row.uuid: row for row in rows}
+        locked_claims.consumed_ids = consumed_ids = list_consumed_providers(consumption, keys)
+    if uuids or further_ids:
+        rows = lock_providers(transaction, uuids, further_ids | consumed_ids)
+        locked_claims.providers = {row.uuid: row for row in rows}

@@ -26,11 +26,11 @@ SELECT 'allocation' AS kind, resource_provider_id AS id, PLAIN(consumer_id) AS n
 
 
 def _select_part(
-    kind: str, table: str, name: str, number: str = "id", by: str | None = None
+    kind: str, table: str, name: str, number: str = "id", filter_column: str | None = None
 ) -> str:
-    """Return the query for the rows of a table with the names `:names_KIND`, or with these values of `by`."""
+    """Return the query for the rows of a table with the names `:names_KIND`, or with these values of `filter_column`."""
     columns = f"'{kind}', {number}, PLAIN({name}), 0, 0"
-    return f"SELECT {columns} FROM {table} WHERE {by or name} IN :names_{kind}"
+    return f"SELECT {columns} FROM {table} WHERE {filter_column or name} IN :names_{kind}"
 
 
 _ALL_PARTS = " UNION ALL ".join(
@@ -94,17 +94,17 @@ class Lookup:
     Attributes:
         consumers: UUIDs of the consumers with a row.
         terms: UUIDs of the consumers and sources with terms of a hold.
-        drawn_from: UUIDs of the holds from which the consumers have drawn.
+        drawn_hold_uuids: UUIDs of the holds from which the consumers have drawn.
         kept_requests: The consumers with a kept request, and whether it is marked as without a record.
         is_consuming: Whether any inventory of the cloud consumes another one.
     """
 
-    current: CurrentAllocations
+    current_allocations: CurrentAllocations
     consumers: AbstractSet[str]
     owners: Mapping[OwnerName, int]
     class_ids: Mapping[str, int]
     terms: AbstractSet[str]
-    drawn_from: AbstractSet[str]
+    drawn_hold_uuids: AbstractSet[str]
     kept_requests: Mapping[str, bool]
     is_consuming: bool
 
@@ -129,14 +129,14 @@ def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim])
         if row.kind in {"draw", "consumption"} or row.name in names[row.kind]:
             rows_by_kind[row.kind].append(row)
     return Lookup(
-        current=_group_by_consumer(rows_by_kind["allocation"]),
+        current_allocations=_group_by_consumer(rows_by_kind["allocation"]),
         consumers={row.name for row in rows_by_kind["consumer"]},
         owners={
             (table, row.name): row.id for table in NAME_COLUMNS for row in rows_by_kind[table]
         },
         class_ids={row.name: row.id for row in rows_by_kind["class"]},
         terms={row.name for row in rows_by_kind["hold"]},
-        drawn_from={row.name for row in rows_by_kind["draw"]},
+        drawn_hold_uuids={row.name for row in rows_by_kind["draw"]},
         kept_requests={row.name: bool(row.id) for row in rows_by_kind["request"]},
         is_consuming=bool(rows_by_kind["consumption"]),
     )
