@@ -140,13 +140,13 @@ class Cloud:
 
     def measure(self, *request):
         """Return how long a request, and the next reader, hold the Forest, and how long the request checks nothing."""
-        held = self.services.replica.turn
-        held.longest = 0.0
+        turn = self.services.replica.turn
+        turn.longest_seconds = 0.0
         self.ask(*request)
-        seconds = {"turn": held.longest, "stretch": self.stretches.longest}
-        held.longest = 0.0
+        seconds = {"turn": turn.longest_seconds, "stretch": self.stretches.longest}
+        turn.longest_seconds = 0.0
         self.follow()
-        return seconds | {"next turn": held.longest}
+        return seconds | {"next turn": turn.longest_seconds}
 
 
 @contextmanager

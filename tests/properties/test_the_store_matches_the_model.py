@@ -212,9 +212,9 @@ class StoreCalls(ClaimMachine):
             },
             {uuid: flat(document["drawn"]) for uuid, document in terms.items()},
             {
-                (uuid, hold): flat(amounts)
-                for uuid, by_hold in details.drawn.items()
-                for hold, amounts in by_hold.items()
+                (uuid, hold): flat(drawn)
+                for uuid, by_hold in details.draws.items()
+                for hold, drawn in by_hold.items()
             },
             {uuid: details.requests.get(uuid) for uuid in shares},
             self.shown_conditions(),

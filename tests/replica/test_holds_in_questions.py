@@ -82,7 +82,7 @@ def test_hold_released_during_the_read_is_not_counted_twice(service):
 def explain_host(services, *events):
     """Explain a query; return the free and held amounts of the only host."""
     request = CandidateRequest((RequestGroup("", {"VCPU": 9}),))
-    interrupted = InterruptedQuery(everywhere=True, events=list(events))
+    interrupted = InterruptedQuery(has_sums=True, events=list(events))
     question = replace(explain_question(request, Focus()), holds=interrupted)
     (tree,) = json.loads(b"".join(services.replica.answer(question)))["nearest"]
     (shown,) = tree["blocked_by"][0]["providers"]

@@ -152,7 +152,7 @@ def test_third_very_slow_query_is_refused_after_a_second(replica):
     very_long = [
         answer_in_thread(replica, scripted(loop_without_checks), seconds=15) for _ in range(2)
     ]
-    eventually(lambda: replica._children.long.inside_count == 2, "both have a long place")
+    eventually(lambda: replica._children.long_gate.inside_count == 2, "both have a long place")
     with pytest.raises(OverloadedError):
         list(replica.answer(scripted(loop_without_checks), Arrival.now(15)))
     assert len(children()) == 2

@@ -153,7 +153,7 @@ class Meter:
         question = capacity_question({name: request}, limits)
         child = Child(question, self._follower.forest, arrival)
         try:
-            answer = child.first()
+            answer = child.receive_first()
         finally:
             child.end()
         if not isinstance(answer, WholeAnswer):

@@ -56,15 +56,15 @@ class WholeAnswer:
 
 
 def _join_small(pieces: Iterable[Piece]) -> Sequence[Piece]:
-    joined: list[Piece] = []
-    small: list[Piece] = []
+    joined_pieces: list[Piece] = []
+    small_pieces: list[Piece] = []
     for piece in pieces:
         if len(piece) < _LARGE_PIECE:
-            small.append(piece)
+            small_pieces.append(piece)
             continue
-        joined += [b"".join(small), piece] if small else [piece]
-        small.clear()
-    return [*joined, b"".join(small)] if small else joined
+        joined_pieces += [b"".join(small_pieces), piece] if small_pieces else [piece]
+        small_pieces.clear()
+    return [*joined_pieces, b"".join(small_pieces)] if small_pieces else joined_pieces
 
 
 class AnswerCache:

@@ -125,11 +125,11 @@ class Batches:
     def _place_calls(self, calls: Sequence[_WaitingCall]) -> list[TreeclaimError | None]:
         """Place consumers; return the error of each call, None without one."""
         failures: dict[_WaitingCall, TreeclaimError] = {}
-        waiting = deque(self._calls_of_new_consumers(calls))
-        while waiting:
-            all_stages = [call.stages for call in waiting]
+        waiting_calls = deque(self._calls_of_new_consumers(calls))
+        while waiting_calls:
+            all_stages = [call.stages for call in waiting_calls]
             _enter_stage(all_stages, SEARCH)
-            claims = self._search(waiting)
+            claims = self._search(waiting_calls)
             _enter_stage(all_stages, WAIT)
             if not claims:
                 continue
@@ -151,7 +151,9 @@ class Batches:
         holders = self._store.read(find_holders, uuids)
         return [call for call in calls if holders.keys().isdisjoint(call.consumer_uuids)]
 
-    def _search(self, waiting: deque[_WaitingCall]) -> list[tuple[_WaitingCall, ConsumerClaim]]:
+    def _search(
+        self, waiting_calls: deque[_WaitingCall]
+    ) -> list[tuple[_WaitingCall, ConsumerClaim]]:
         """Place queued calls within the time limit; return the placed calls and their claims."""
         claims: list[tuple[_WaitingCall, ConsumerClaim]] = []
         with self._replica.current() as forest:
@@ -162,8 +164,8 @@ class Batches:
             self._series = None
             begin = thread_time()
             # The first search may exceed the limit, because its preparation also serves later searches.
-            while waiting and (not claims or thread_time() < begin + PATIENCE):
-                call = waiting.popleft()
+            while waiting_calls and (not claims or thread_time() < begin + PATIENCE):
+                call = waiting_calls.popleft()
                 try:
                     call.placement = series.place(call.request, begin + _LONGEST_SEARCH)
                 except (TraitsNotFoundError, ResourceClassNotFoundError):

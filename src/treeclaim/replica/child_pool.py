@@ -41,7 +41,7 @@ class ChildPool:
     def __init__(self, places: int) -> None:
         """Limit the number of questions that have or await a child."""
         self.children = Gate(MAX_CHILDREN, places)
-        self.long = Gate(MAX_LONG_CHILDREN)
+        self.long_gate = Gate(MAX_LONG_CHILDREN)
         self._plan = Gate(1, 0)
 
     def answer(
@@ -67,19 +67,19 @@ class ChildPool:
             if not is_plan and not child.wait_for_output(min(BRIEF_SECONDS, child.time_left)):
                 if has_passed(arrival.end):
                     raise arrival.timeout_error()
-                if not self.long.acquire(0):
+                if not self.long_gate.acquire(0):
                     raise OverloadedError(_SEARCHES)
-                places.callback(self.long.release)
-            first = child.first()
-            if isinstance(first, WholeAnswer):
-                return first
+                places.callback(self.long_gate.release)
+            output = child.receive_first()
+            if isinstance(output, WholeAnswer):
+                return output
             # The stream keeps the child and its places.
-            stream = _stream(child, first, places.pop_all())
+            stream = _stream(child, output, places.pop_all())
             next(stream)
             return stream
 
 
-def _stream(child: Child, first: bytes, places: ExitStack) -> AnswerStream:
+def _stream(child: Child, first_piece: bytes, places: ExitStack) -> AnswerStream:
     """Yield an empty piece, then the pieces of a long answer; finally terminate the child.
 
     The caller takes the empty piece at once, which enters the block. The child therefore also ends if the stream
@@ -89,7 +89,7 @@ def _stream(child: Child, first: bytes, places: ExitStack) -> AnswerStream:
     with places:
         yield b""
         end = time.monotonic() + _STREAM_SECONDS
-        yield first
+        yield first_piece
         for piece in child.pieces(_STREAM_SECONDS):
             if isinstance(piece, int):
                 metrics.CANDIDATES.inc(piece)

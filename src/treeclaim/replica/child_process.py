@@ -76,16 +76,16 @@ class Child:
     def feed(self, parts: Iterable[bytes]) -> None:
         """Send all database parts to the child; raise as `Arrival.check` if it does not read them in time."""
         os.set_blocking(self._inlet.fileno(), False)
-        ready = select.poll()
-        ready.register(self._inlet, select.POLLOUT)
+        writability = select.poll()
+        writability.register(self._inlet, select.POLLOUT)
         try:
             for part in parts:
                 remaining_bytes = memoryview(HEADER.pack(MessageKind.PIECE, len(part)) + part)
                 while remaining_bytes:
                     self._arrival.check()
-                    if ready.poll(1000 * _CHECK_SECONDS):
-                        sent = self._inlet.write(remaining_bytes[:_LARGEST_READ])
-                        remaining_bytes = remaining_bytes[sent or 0 :]
+                    if writability.poll(1000 * _CHECK_SECONDS):
+                        sent_bytes = self._inlet.write(remaining_bytes[:_LARGEST_READ])
+                        remaining_bytes = remaining_bytes[sent_bytes or 0 :]
         except BrokenPipeError:
             # The child has failed; its answer contains the error.
             pass
@@ -102,7 +102,7 @@ class Child:
                 raise ClientGoneError
         return False
 
-    def first(self) -> WholeAnswer | bytes:
+    def receive_first(self) -> WholeAnswer | bytes:
         """Return the whole answer, or the first piece of a streamed one.
 
         Raises:
@@ -146,16 +146,16 @@ class Child:
 
     def _read(self, length: int, end: float) -> bytes:
         parts: list[bytes] = []
-        missing = length
-        while missing:
+        missing_bytes = length
+        while missing_bytes:
             if not self.wait_for_output(end - time.monotonic()):
                 raise self._arrival.timeout_error()
-            part = os.read(self._answer, min(missing, _LARGEST_READ))
+            part = os.read(self._answer, min(missing_bytes, _LARGEST_READ))
             if not part:
                 # The child was killed, for example by the kernel because memory ran out.
                 raise OverloadedError("search")
             parts.append(part)
-            missing -= len(part)
+            missing_bytes -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def end(self) -> None:

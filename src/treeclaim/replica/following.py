@@ -98,8 +98,8 @@ class Follower:
             self.catch_up_within(transaction)
             return holds.read(transaction)
 
-        held = self._store.read(read)
-        return self.forest.make_view(held_amounts=held)
+        held_amounts = self._store.read(read)
+        return self.forest.make_view(held_amounts=held_amounts)
 
     def share(self) -> SharedForest:
         """Return the Forest for forked processes, with the columns that every search needs."""

@@ -61,7 +61,7 @@ def plan_question(
     queries: Mapping[str, CandidateRequest],
     parse: Callable[[str], CandidateRequest],
     *,
-    named: frozenset[str] = frozenset(),
+    hold_uuids: frozenset[str] = frozenset(),
 ) -> Question:
     """Return the question for a plan under assumptions.
 
@@ -73,7 +73,7 @@ def plan_question(
         requests: Queries of the call by consumer.
         queries: The parsed queries, by their positions in the call.
         parse: Parses a stored query.
-        named: UUIDs of the holds with amounts that the plan needs.
+        hold_uuids: UUIDs of the holds with amounts that the plan needs.
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
@@ -82,18 +82,20 @@ def plan_question(
         placed = apply_assumptions(forest, present_consumers, assumptions, budget)
         require_names(forest, queries, budget)
 
-        def read(text: str) -> CandidateRequest:
+        def parse_within_budget(text: str) -> CandidateRequest:
             budget.check()
             return parse(text)
 
-        consumers = attach_requests(present_consumers, stored_requests, requests, forest, read)
+        consumers = attach_requests(
+            present_consumers, stored_requests, requests, forest, parse_within_budget
+        )
         plan = planner(forest, consumers, budget)
         if assumptions:
             plan = {"given": {"placed": placed}} | plan
         yield orjson.dumps(plan)
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
-        yield HoldsQuery(named, everywhere=True).read(transaction)
+        yield HoldsQuery(hold_uuids, has_sums=True).read(transaction)
         yield from load_planned_consumers(transaction)
 
     return Question(work, reads=reads, is_plan=True)

@@ -33,28 +33,28 @@ below a gigabyte."""
 
 @dataclass(frozen=True, slots=True)
 class HoldsQuery:
-    """The amounts of holds that a question needs: of `named` ones, and with `everywhere` the sums of all."""
+    """The amounts of holds that a question needs: of the holds `uuids`, and with `has_sums` the sums of all."""
 
-    named: frozenset[str] = frozenset()
-    everywhere: bool = False
+    uuids: frozenset[str] = frozenset()
+    has_sums: bool = False
 
     @classmethod
     def of(
-        cls, requests: Iterable[CandidateRequest | PlacingRequest], *, everywhere: bool = False
+        cls, requests: Iterable[CandidateRequest | PlacingRequest], *, has_sums: bool = False
     ) -> "HoldsQuery":
         """Return the query for the holds that the requests name."""
-        named = frozenset[str]().union(*(request.from_holds for request in requests))
-        return cls(named, everywhere)
+        uuids = frozenset[str]().union(*(request.from_holds for request in requests))
+        return cls(uuids, has_sums)
 
     def __bool__(self) -> bool:
         """Return whether any amount is needed."""
-        return bool(self.named) or self.everywhere
+        return bool(self.uuids) or self.has_sums
 
     def read(self, transaction: ReadTransaction) -> HeldAmounts:
         """Read the amounts in a transaction."""
-        by_hold = load_held_amounts(transaction, sorted(self.named)) if self.named else {}
-        everywhere = load_held_sums(transaction) if self.everywhere else None
-        return HeldAmounts(by_hold, everywhere)
+        by_hold = load_held_amounts(transaction, sorted(self.uuids)) if self.uuids else {}
+        held_sums = load_held_sums(transaction) if self.has_sums else None
+        return HeldAmounts(by_hold, held_sums)
 
 
 NO_HOLDS = HoldsQuery()
@@ -117,7 +117,7 @@ class Arrival:
 PendingAnswer = Iterator[bytes | memoryview | int]
 """Computes the pieces of an answer lazily; its last item may be the number of candidates."""
 
-Read = Callable[[ReadTransaction, Cursor], Iterable[object]]
+ReadParts = Callable[[ReadTransaction, Cursor], Iterable[object]]
 """Yields database parts, read in a snapshot at the Forest's position in the feed."""
 
 
@@ -140,7 +140,7 @@ class Question:
     work: Callable[[Forest, Iterator[Any], Budget], PendingAnswer]
     key: bytes | None = None
     holds: HoldsQuery = NO_HOLDS
-    reads: Read | None = None
+    reads: ReadParts | None = None
     is_repeatable: bool = False
     is_hard: bool = False
     is_plan: bool = False

@@ -124,7 +124,7 @@ def explain_question(
             raise ProviderNotFoundError(focus.tree)
         yield orjson.dumps(explain_request(forest, request, focus, budget))
 
-    holds = HoldsQuery.of((request,), everywhere=shows_held)
+    holds = HoldsQuery.of((request,), has_sums=shows_held)
     # An explanation needs many searches.
     return Question(work, key, holds, is_repeatable=not holds, is_hard=True)
 
@@ -190,7 +190,7 @@ def placing_question(placing: PlacingCall, holders: Mapping[str, PlacedConsumer]
             explanation = explain_attempt(placer, attempt, budget)
         yield PlacingOutcome(attempt.placed, tuple(attempt.unplaced), explanation).serialize()
 
-    holds = HoldsQuery.of(placing.requests, everywhere=placing.explain)
+    holds = HoldsQuery.of(placing.requests, has_sums=placing.explain)
     return Question(work, holds=holds, is_hard=placing.explain or is_any_hard(queries.values()))
 
 

@@ -190,12 +190,12 @@ class Replica:
                 _CHILD_LOG, "is hard by its form" if question.is_hard else "was long before"
             )
             return None
-        with self._hold_turn(arrival, question.holds) as (forest, extended):
+        with self._hold_turn(arrival, question.holds) as (forest, extended_arrival):
             version = self.follower.version
-            cached = self.answers.find(version, question.key)
-            if cached is not None:
-                return cached
-            check = make_attempt_check(self.turn, extended)
+            cached_answer = self.answers.find(version, question.key)
+            if cached_answer is not None:
+                return cached_answer
+            check = make_attempt_check(self.turn, extended_arrival)
             budget = Budget(None, arrival.memory, interrupted=check)
             try:
                 answer = _attempt(question, forest, budget)
@@ -214,7 +214,7 @@ class Replica:
             return answer
 
     def _answer_in_child(self, question: Question, arrival: Arrival) -> WholeAnswer | AnswerStream:
-        if question.holds.everywhere:
+        if question.holds.has_sums:
             # Summing very many holds takes a second, which must not be in the turn.
             question = question.with_holds_as_part()
         version: int | None = None
@@ -223,10 +223,10 @@ class Replica:
             nonlocal version
             if question.reads is not None:
                 return self._start_reading(question, arrival)
-            with self._hold_turn(arrival, question.holds) as (forest, extended):
+            with self._hold_turn(arrival, question.holds) as (forest, extended_arrival):
                 version = self.follower.version
                 return self.answers.find(version, question.key) or _fork(
-                    question, forest, extended
+                    question, forest, extended_arrival
                 )
 
         outcome = self._children.answer(arrival, start, is_plan=question.is_plan)
@@ -249,7 +249,7 @@ class Replica:
         def read_parts(
             transaction: ReadTransaction, forked: tuple[Child, Cursor]
         ) -> tuple[Child, list[bytes]]:
-            started, cursor = forked
+            forked_child, cursor = forked
             parts: list[bytes] = []
             size = 0
             for part in question.reads(transaction, cursor) if question.reads else ():
@@ -258,16 +258,16 @@ class Replica:
                 size += len(parts[-1])
                 if size > arrival.memory:
                     raise SearchTooLargeError(arrival.memory // 1_000_000)
-            return started, parts
+            return forked_child, parts
 
         try:
-            started, parts = self.read_consistently(fork, read_parts)
-            started.feed(parts)
+            started_child, parts = self.read_consistently(fork, read_parts)
+            started_child.feed(parts)
         except BaseException:
             if child is not None:
                 child.end()
             raise
-        return started
+        return started_child
 
 
 def _attempt(question: Question, forest: Forest, budget: Budget) -> WholeAnswer:

@@ -41,8 +41,8 @@ def make_attempt_check(turn: Gate, arrival: Arrival) -> Callable[[], None]:
     def check() -> None:
         if has_passed(arrival.end):
             raise arrival.timeout_error()
-        spent = time.thread_time() - begin
-        if spent >= PATIENCE and (turn.waiting_count or spent > ALONE_PATIENCE):
+        spent_seconds = time.thread_time() - begin
+        if spent_seconds >= PATIENCE and (turn.waiting_count or spent_seconds > ALONE_PATIENCE):
             raise OutOfPatienceError("takes longer than a turn")
 
     return check
@@ -52,12 +52,12 @@ class Turn(Gate):
     """The gate to the Forest, for one thread at a time.
 
     Attributes:
-        longest: The longest turn so far, in seconds of CPU time; may be reset to 0.
+        longest_seconds: The longest turn so far, in seconds of CPU time; may be reset to 0.
     """
 
     def __init__(self) -> None:
         super().__init__(1)
-        self.longest = 0.0
+        self.longest_seconds = 0.0
         self._begin = 0.0
 
     def acquire(self, seconds: float, should_stop: Callable[[], bool] | None = None) -> bool:
@@ -70,9 +70,9 @@ class Turn(Gate):
     def release(self) -> None:
         """Leave, and admit the next thread."""
         held_seconds = time.thread_time() - self._begin
-        is_record = held_seconds > self.longest
+        is_record = held_seconds > self.longest_seconds
         if is_record:
-            self.longest = held_seconds
+            self.longest_seconds = held_seconds
         super().release()
         # After the release, other threads do not wait for the metrics.
         if held_seconds > LONGEST_HOLD:

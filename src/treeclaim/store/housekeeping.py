@@ -48,7 +48,7 @@ _ENDS_PER_CHECK = 100
 _ROWS_PER_TRANSACTION = 1000
 """Maximum feed rows that a transaction prunes."""
 
-_OLDEST = """
+_SELECT_OLDEST = """
 SELECT position, created_at FROM treeclaim_feed WHERE shard = :shard
 ORDER BY position LIMIT :most
 """
@@ -101,18 +101,18 @@ class Housekeeper:
         if not rows:
             return False
         now = self._store.read_clock()
-        expired = [
+        expired_rows = [
             (provider_id, name)
             for name, ends_at, provider_id in rows
             if (as_datetime(ends_at) or now) <= now
         ]
-        holds = [uuid for provider_id, uuid in expired if provider_id == _NO_PROVIDER]
-        conditions = [condition for condition in expired if condition[0] != _NO_PROVIDER]
+        holds = [uuid for provider_id, uuid in expired_rows if provider_id == _NO_PROVIDER]
+        conditions = [condition for condition in expired_rows if condition[0] != _NO_PROVIDER]
         if holds:
             self._store.write(hold_writes.end_expired, holds)
         if conditions:
             self._store.write(condition_writes.end_expired, conditions)
-        return bool(expired)
+        return bool(expired_rows)
 
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed older than `keep`, and kept requests; return the number of feed rows.
@@ -120,19 +120,19 @@ class Housekeeper:
         It uses many short transactions, so that no writer waits for long. If it raises as `Store.write`, earlier
         transactions stay committed.
         """
-        before = self._store.read_clock() - keep
-        deleted = 0
+        cutoff = self._store.read_clock() - keep
+        deleted_count = 0
         for shard in range(SHARDS):
             batch = _ROWS_PER_TRANSACTION
             while batch >= _ROWS_PER_TRANSACTION and not self._closing.is_set():
-                batch = self._store.write(delete_oldest, shard, before)
-                deleted += batch
+                batch = self._store.write(delete_oldest, shard, cutoff)
+                deleted_count += batch
         while not self._closing.is_set() and (
             uuids := self._store.read(kept_requests.find_without_record)
         ):
             self._store.write(kept_requests.mark_without_record, uuids)
         self._store.write(kept_requests.delete_old)
-        return deleted
+        return deleted_count
 
     def prune_in_background(self) -> float:
         """Prune the feed, or log the failure; return the seconds until the next pruning."""
@@ -144,16 +144,18 @@ class Housekeeper:
         return _PRUNE_INTERVAL
 
 
-def delete_oldest(transaction: WriteTransaction, shard: int, before: datetime) -> int:
+def delete_oldest(transaction: WriteTransaction, shard: int, cutoff: datetime) -> int:
     """Delete the oldest feed rows of a shard from before a time; return their number.
 
     If it is below `_ROWS_PER_TRANSACTION`, no older rows remain. The lock of the shard comes last, so that writers
     wait for a COMMIT only.
     """
-    rows = transaction.rows(_OLDEST, shard=shard, most=_ROWS_PER_TRANSACTION)
-    old = [row.position for row in rows if (as_datetime(row.created_at) or before) < before]
-    if not old:
+    rows = transaction.rows(_SELECT_OLDEST, shard=shard, most=_ROWS_PER_TRANSACTION)
+    old_positions = [
+        row.position for row in rows if (as_datetime(row.created_at) or cutoff) < cutoff
+    ]
+    if not old_positions:
         return 0
-    deleted: int = transaction.execute(_DELETE, shard=shard, last=old[-1]).rowcount
-    transaction.execute(_SET_PRUNED, shard=shard, last=old[-1])
-    return deleted
+    deleted_count: int = transaction.execute(_DELETE, shard=shard, last=old_positions[-1]).rowcount
+    transaction.execute(_SET_PRUNED, shard=shard, last=old_positions[-1])
+    return deleted_count

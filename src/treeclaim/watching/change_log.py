@@ -80,20 +80,20 @@ class LogEntry:
 
     Attributes:
         message: The news for watches of everything.
-        moved: The news for watches with providers that may have moved, by watch.
-        touched: UUIDs of the changed providers and their present and former roots; None if any tree may be affected.
+        moved_news: The news for watches with providers that may have moved, by watch.
+        touched_uuids: UUIDs of the changed providers and their present and former roots; None if any tree may be affected.
     """
 
     message: Message
-    moved: Mapping[Any, MovedNews]
-    touched: AbstractSet[str] | None
+    moved_news: Mapping[Any, MovedNews]
+    touched_uuids: AbstractSet[str] | None
 
     @classmethod
-    def of(cls, news: News, moved: Mapping[Any, MovedNews]) -> "LogEntry":
+    def of(cls, news: News, moved_news: Mapping[Any, MovedNews]) -> "LogEntry":
         """Return the entry for news."""
         trees = (change.trees for change in news.changes.values())
-        touched = None if news.catalogue else set(news.changes).union(*trees)
-        return cls(Message.of(news), moved, touched)
+        touched_uuids = None if news.catalogue else set(news.changes).union(*trees)
+        return cls(Message.of(news), moved_news, touched_uuids)
 
 
 _MOST_ENTRIES = 2_000
@@ -110,41 +110,41 @@ class ChangeLog:
 
     Attributes:
         cursor: The cursor of the last poll, as text.
-        first: Number of the first entry in the log.
+        first_number: Number of the first entry in the log.
         changes: Number of changes of providers in all entries.
     """
 
     cursor: str = ""
-    first: int = 0
+    first_number: int = 0
     entries: tuple[LogEntry, ...] = ()
     changes: int = 0
 
     @property
     def end(self) -> int:
         """The number of the next entry."""
-        return self.first + len(self.entries)
+        return self.first_number + len(self.entries)
 
     def with_cursor(self, cursor: str) -> "ChangeLog":
         """Return the log with a later cursor, after a poll without news."""
         return replace(self, cursor=cursor)
 
-    def extended(self, entry: LogEntry, needed: int) -> "ChangeLog":
+    def with_entry(self, entry: LogEntry, needed_number: int) -> "ChangeLog":
         """Return the log with a new entry, without its oldest entries.
 
-        It drops the entries before `needed`, the first number that a watch has not read, and those beyond the bounds.
+        It drops the entries before `needed_number`, the first number that a watch has not read, and those beyond the bounds.
         """
-        entries = (*self.entries[max(needed - self.first, 0) :], entry)
-        first = self.end + 1 - len(entries)
+        entries = (*self.entries[max(needed_number - self.first_number, 0) :], entry)
+        first_number = self.end + 1 - len(entries)
         changes = sum(len(each.message.news.changes) for each in entries)
         while len(entries) > 1 and (changes > _MOST_CHANGES or len(entries) > _MOST_ENTRIES):
             changes -= len(entries[0].message.news.changes)
-            first, entries = first + 1, entries[1:]
-        return ChangeLog(entry.message.cursor, first, entries, changes)
+            first_number, entries = first_number + 1, entries[1:]
+        return ChangeLog(entry.message.cursor, first_number, entries, changes)
 
-    def broken(self, cursor: str) -> "ChangeLog":
+    def without_entries(self, cursor: str) -> "ChangeLog":
         """Return an empty log after unknown changes, which ends every watch."""
         return ChangeLog(cursor, self.end + 1)
 
-    def since(self, number: int) -> tuple[LogEntry, ...]:
+    def list_since(self, number: int) -> tuple[LogEntry, ...]:
         """Return the entries from a number on."""
-        return self.entries[number - self.first :]
+        return self.entries[number - self.first_number :]

@@ -50,8 +50,8 @@ class Watch:
         nbytes: Memory of the waiting watch.
         is_over: Whether it has ended.
         due: Time, on the monotonic clock, at which to call `take` without a wake-up.
-        next: Number of the first unread entry of the log.
-        reached: The cursor of the client; at first the cursor of the hub.
+        next_number: Number of the first unread entry of the log.
+        reached_cursor: The cursor of the client; at first the cursor of the hub.
         roots: The present root of each watched provider; None for a watch of everything.
     """
 
@@ -61,8 +61,8 @@ class Watch:
         self.nbytes = _WATCH_BYTES
         self.is_over = False
         self.due = ends
-        self.next = 0
-        self.reached = ""
+        self.next_number = 0
+        self.reached_cursor = ""
         self.roots: Mapping[str, str | None] | None = None
         self._hub = hub
         self._ends = ends
@@ -102,35 +102,35 @@ class Watch:
 
     def _read_news(self, log: ChangeLog) -> Message | None:
         """Return the unread news or None; set `_has_missed_news` if the log has dropped unread entries."""
-        number, self.next = self.next, log.end
-        if number < log.first:
+        number, self.next_number = self.next_number, log.end
+        if number < log.first_number:
             self._has_missed_news = True
             return None
-        selected = [news for entry in log.since(number) if (news := self._select(entry))]
-        if not selected:
+        selected_news = [news for entry in log.list_since(number) if (news := self._select(entry))]
+        if not selected_news:
             return None
-        last = log.entries[-1].message
-        if selected == [last.news]:
-            return last
-        return Message(News.merge(selected), log.cursor)
+        last_message = log.entries[-1].message
+        if selected_news == [last_message.news]:
+            return last_message
+        return Message(News.merge(selected_news), log.cursor)
 
     def _select(self, entry: LogEntry) -> News | None:
         """Return an entry's news for the watched trees; update the roots of moved providers."""
         roots, news = self.roots, entry.message.news
         if roots is None:
             return news
-        moved = entry.moved.get(self)
-        if moved is not None and moved.roots != roots:
-            selected = moved.news
-            self._follow(moved.roots)
-        elif entry.touched is not None and self._trees.isdisjoint(entry.touched):
+        moved_news = entry.moved_news.get(self)
+        if moved_news is not None and moved_news.roots != roots:
+            selected_news = moved_news.news
+            self._follow(moved_news.roots)
+        elif entry.touched_uuids is not None and self._trees.isdisjoint(entry.touched_uuids):
             return None
         else:
-            selected = news.within(roots)
+            selected_news = news.within(roots)
             if any(news.changes[uuid].root != roots[uuid] for uuid in roots.keys() & news.changes):
                 # The provider moved while this watch began.
                 self._has_missed_news = True
-        return None if selected.is_empty else selected
+        return None if selected_news.is_empty else selected_news
 
 
 class EventStream(Watch):
@@ -147,11 +147,11 @@ class EventStream(Watch):
             self.is_over = True
             return None
         if news is not None:
-            self.reached = news.cursor
+            self.reached_cursor = news.cursor
             piece = news.event
         elif monotonic() >= self._comment_due:
-            piece = comment(None if log.cursor == self.reached else log.cursor)
-            self.reached = log.cursor
+            piece = comment(None if log.cursor == self.reached_cursor else log.cursor)
+            self.reached_cursor = log.cursor
         else:
             return None
         self._plan_comment()
@@ -175,7 +175,7 @@ class LongPoll(Watch):
         if news is not None and not self._has_missed_news:
             self.is_over = True
             return news.document
-        if not self._has_missed_news and log.cursor != self.reached:
+        if not self._has_missed_news and log.cursor != self.reached_cursor:
             self._response_cursor = log.cursor
         if not is_last and not self._has_missed_news:
             return None
@@ -209,7 +209,7 @@ class Hub:
             else:
                 # The watch must not receive earlier commits.
                 self._poll()
-            watch.next, watch.reached = self.log.end, self.log.cursor
+            watch.next_number, watch.reached_cursor = self.log.end, self.log.cursor
             self._watches[watch] = None
 
     def leave(self, watch: Watch) -> None:
@@ -238,14 +238,14 @@ class Hub:
         if entry is None:
             # After the restore of a database, or a row of another release, each client must read everything again.
             self._cursor = self._store.load_cursor()
-            self.log = self.log.broken(write_cursor(self._cursor))
+            self.log = self.log.without_entries(write_cursor(self._cursor))
         else:
             self._cursor = entry.message.news.cursor
             if entry.message.news.is_empty:
                 self.log = self.log.with_cursor(entry.message.cursor)
                 return
-            needed = min((watch.next for watch in watches), default=self.log.end)
-            self.log = self.log.extended(entry, needed)
+            needed_number = min((watch.next_number for watch in watches), default=self.log.end)
+            self.log = self.log.with_entry(entry, needed_number)
         for watch in watches:
             _wake(watch)
 
@@ -255,12 +255,12 @@ class Hub:
         if news is None:
             return None
         moves = {uuid for uuid, change in news.changes.items() if change.may_be_a_move}
-        moved: dict[Watch, MovedNews] = {}
+        news_by_watch: dict[Watch, MovedNews] = {}
         for watch in list(self._watches) if moves else ():
             if watch.roots is not None and not moves.isdisjoint(watch.roots):
                 roots = load_roots(transaction, watch.roots.keys())
-                moved[watch] = MovedNews(select_news(transaction, news, roots), roots)
-        entry = LogEntry.of(news, moved)
+                news_by_watch[watch] = MovedNews(select_news(transaction, news, roots), roots)
+        entry = LogEntry.of(news, news_by_watch)
         # Serialize here for all watches of everything, not in the event loop.
         _ = entry.message.event
         return entry

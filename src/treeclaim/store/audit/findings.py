@@ -46,7 +46,7 @@ _MEMBERS = """
 """
 """All providers with their stored roots; a provider without an existing root is its own root."""
 
-_DOWN = """
+_DESCENDANTS = """
 down (id, top) AS (
     SELECT id, id FROM resource_providers WHERE parent_provider_id IS NULL
     UNION ALL SELECT p.id, down.top FROM down
@@ -111,7 +111,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     ),
     FindingKind.BROKEN_ROOT: (
         f"""
-        WITH RECURSIVE {_DOWN}
+        WITH RECURSIVE {_DESCENDANTS}
         SELECT p.uuid FROM down JOIN resource_providers p ON p.id = down.id
         WHERE p.root_provider_id IS NULL OR p.root_provider_id <> down.top ORDER BY p.id
         """,
@@ -120,7 +120,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     FindingKind.BROKEN_PARENT: (
         # UNION without ALL ends the recursion in a cycle. PostgreSQL would execute NOT IN again for each row.
         f"""
-        WITH RECURSIVE {_DOWN}, up (below, above) AS (
+        WITH RECURSIVE {_DESCENDANTS}, up (below, above) AS (
             SELECT id, parent_provider_id FROM resource_providers p
             WHERE NOT EXISTS (SELECT 1 FROM down WHERE down.id = p.id)
             UNION SELECT up.below, p.parent_provider_id FROM up
@@ -312,8 +312,8 @@ def _find_split_consumers(transaction: ReadTransaction) -> Iterator[Item]:
     """
     for consumer, rows in groupby(transaction.each(_IN_MANY_TREES), itemgetter(0)):
         members = list(rows)
-        counted = [member for member in members if not member.is_sharing] or members
-        roots = {member.root_id: _show_root(member) for member in counted}
+        counted_members = [member for member in members if not member.is_sharing] or members
+        roots = {member.root_id: _show_root(member) for member in counted_members}
         if len(roots) > 1:
             yield {"consumer": consumer, "root_providers": list(roots.values())}
 
@@ -357,14 +357,14 @@ def _find_leaving(
 ) -> Findings:
     """Find the consumers that a condition with the effect `leave` applies to, and that do not tolerate it."""
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
-    tolerated = _load_tolerated_keys(
+    keys_by_consumer = _load_tolerated_keys(
         transaction, sorted({row.consumer for row in rows}), tolerated_keys
     )
     return Findings.of(
         [
             {"consumer": row.consumer, "provider": row.provider, "key": row.name}
             for row in rows
-            if row.name not in tolerated.get(row.consumer, ())
+            if row.name not in keys_by_consumer.get(row.consumer, ())
         ],
         limit,
     )
@@ -375,13 +375,13 @@ def _load_tolerated_keys(
 ) -> dict[str, frozenset[str]]:
     requests = load_requests(transaction, uuids)
     holders = find_holders(transaction, sorted(requests), may_be_holds=True)
-    tolerated = {}
+    keys_by_consumer = {}
     for uuid, holder in holders.items():
         units: Counter[str] = Counter()
         for amounts in holder.allocations.values():
             units.update(amounts)
-        tolerated[uuid] = tolerated_keys(requests[uuid], +units)
-    return tolerated
+        keys_by_consumer[uuid] = tolerated_keys(requests[uuid], +units)
+    return keys_by_consumer
 
 
 def find_orphans(transaction: ReadTransaction, limit: int, living: LivingConsumers) -> Findings:

@@ -25,8 +25,8 @@ from treeclaim.store.operations.providers.tree_writer import set_root
 from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.store import Store
 
-_DONE = RepairOutcome(RepairResult.DONE)
-_GONE = RepairOutcome(RepairResult.GONE)
+_DONE_OUTCOME = RepairOutcome(RepairResult.DONE)
+_GONE_OUTCOME = RepairOutcome(RepairResult.GONE)
 
 _PROVIDER = "SELECT id, uuid, parent_provider_id, root_provider_id FROM resource_providers"
 _BY_ID = f"{_PROVIDER} WHERE id = :provider_id"
@@ -93,12 +93,12 @@ def repair(
 def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     provider_id = int(item["provider_id"])
     if transaction.row(_BY_ID, provider_id=provider_id) is not None:
-        return _GONE
+        return _GONE_OUTCOME
     delete = _DELETE_ROWS.format(table=PROVIDER_TABLES[item["table"]].name)
     if not transaction.execute(delete, provider_id=provider_id).rowcount:
-        return _GONE
+        return _GONE_OUTCOME
     transaction.touch_providers([provider_id])
-    return _DONE
+    return _DONE_OUTCOME
 
 
 def _record_consumer(
@@ -106,29 +106,29 @@ def _record_consumer(
 ) -> RepairOutcome:
     has_record = transaction.row(_RECORD, uuid=uuid) is not None
     if has_record or transaction.row(_ALLOCATION, uuid=uuid) is None:
-        return _GONE
+        return _GONE_OUTCOME
     consumers.insert_incomplete(transaction, [uuid], *owner)
-    return _DONE
+    return _DONE_OUTCOME
 
 
 def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     locked_consumers = consumers.lock(transaction, [uuid])
     if uuid not in locked_consumers or transaction.row(_ALLOCATION, uuid=uuid) is not None:
-        return _GONE
+        return _GONE_OUTCOME
     if (
         load_hold_terms(transaction, [uuid])
         and transaction.row(_DRAWN_FROM, uuid=uuid) is not None
     ):
-        return _GONE
+        return _GONE_OUTCOME
     consumers.delete(transaction, [uuid])
-    return _DONE
+    return _DONE_OUTCOME
 
 
 def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     row = transaction.row(_BY_UUID, uuid=item["provider"])
     if row is None or row.uuid != item["provider"]:
-        return _GONE
+        return _GONE_OUTCOME
     path = _load_path(transaction, row.id)
     roots = {root for _, root in path.values() if root is not None}
     # A write that changes the shape of a tree locks its root and the moved provider.
@@ -139,11 +139,11 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
     if parent is not None:
         return RepairOutcome(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
     if path[row.id][1] == top:
-        return _GONE
+        return _GONE_OUTCOME
     former_root = transaction.row(_BY_ID, provider_id=path[row.id][1])
     set_root(transaction, [row.id], top)
     transaction.touch_providers([row.id], tree=None if former_root is None else former_root.uuid)
-    return _DONE
+    return _DONE_OUTCOME
 
 
 def _load_path(
@@ -164,18 +164,18 @@ def _load_path(
 def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     row = transaction.row(_LOCK_AGGREGATE, uuid=item["uuid"])
     if row is None or row.uuid != item["uuid"]:
-        return _GONE
+        return _GONE_OUTCOME
     if transaction.row(_MEMBER, aggregate_id=row.id) is not None:
-        return _GONE
+        return _GONE_OUTCOME
     transaction.execute(_DELETE_AGGREGATE, aggregate_id=row.id)
-    return _DONE
+    return _DONE_OUTCOME
 
 
 def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     locked_consumer = consumers.lock(transaction, [uuid]).get(uuid)
     if locked_consumer is None or not load_current_allocations(transaction, [uuid]).by_consumer:
-        return _GONE
+        return _GONE_OUTCOME
     if locked_consumer.generation != item["consumer_generation"]:
         return RepairOutcome(
             RepairResult.REFUSED,
@@ -183,15 +183,15 @@ def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> R
             f"{item['consumer_generation']}.",
         )
     claims.write_request(transaction, ClaimRequest.release(uuid))
-    return _DONE
+    return _DONE_OUTCOME
 
 
 def _end_hold(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     if transaction.row(_TERMS, uuid=uuid) is None:
-        return _GONE
+        return _GONE_OUTCOME
     holds.end_expired(transaction, [uuid])
-    return _GONE if transaction.row(_TERMS, uuid=uuid) is not None else _DONE
+    return _GONE_OUTCOME if transaction.row(_TERMS, uuid=uuid) is not None else _DONE_OUTCOME
 
 
 def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
@@ -199,15 +199,19 @@ def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     locked_consumers = consumers.lock(transaction, [uuid])
     if uuid not in locked_consumers:
         consumers.lock_missing(transaction, [uuid])
-    recorded = [transaction.row(statement, uuid=uuid) for statement in (_TERMS, _DRAWN_FROM)]
-    if recorded == [None, None] or load_hold_terms(transaction, [uuid]):
-        return _GONE
+    recorded_rows = [transaction.row(statement, uuid=uuid) for statement in (_TERMS, _DRAWN_FROM)]
+    if recorded_rows == [None, None] or load_hold_terms(transaction, [uuid]):
+        return _GONE_OUTCOME
     holds.delete_terms(transaction, [uuid])
-    return _DONE
+    return _DONE_OUTCOME
 
 
 def _delete_draws(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
-    return _DONE if holds.delete_excess_draws(transaction, item["consumer"]) else _GONE
+    return (
+        _DONE_OUTCOME
+        if holds.delete_excess_draws(transaction, item["consumer"])
+        else _GONE_OUTCOME
+    )
 
 
 _REPAIRS: Mapping[FindingKind, Callable[[WriteTransaction, Mapping[str, Any]], RepairOutcome]] = {

@@ -89,10 +89,10 @@ def send_together(
         ]
     except BaseException as error:  # noqa: BLE001 - it is raised again
         # The error belongs to the first statement without a result.
-        done = sum(cursor.pgresult is not None for cursor in cursors)
-        failed = min(done, len(statements) - 1)
+        done_count = sum(cursor.pgresult is not None for cursor in cursors)
+        failed_position = min(done_count, len(statements) - 1)
         cursor = cursors[-1] if cursors else None
-        _raise_wrapped(connection, cursor, statements[failed], error)
+        _raise_wrapped(connection, cursor, statements[failed_position], error)
 
 
 def _execute(connection: Connection, cursor: Any, statement: DriverStatement) -> None:

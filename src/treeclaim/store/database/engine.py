@@ -133,8 +133,8 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
     url = add_driver(make_url(settings.url))
     if url.get_backend_name() == "sqlite":
         return sa.create_engine(sqlite.read_only(url))
-    extended = replace(settings, timeouts=settings.timeouts.extended())
-    return make_engine(extended).execution_options(postgresql_readonly=True)
+    extended_settings = replace(settings, timeouts=settings.timeouts.make_extended())
+    return make_engine(extended_settings).execution_options(postgresql_readonly=True)
 
 
 def add_driver(url: URL) -> URL:

@@ -21,13 +21,13 @@ UNUSED_NAME = f"nothing-{uuid.uuid4()}"
 
 _QUERIES = ("SELECT", "(SELECT", "WITH", "DELETE")
 _SURROGATES = r"\ud800-\udfff"
-_MISSING = {"postgresql": r"\x00", "mysql": r"\U00010000-\U0010ffff"}
+_MISSING_CHARACTERS = {"postgresql": r"\x00", "mysql": r"\U00010000-\U0010ffff"}
 """Further characters that some tables cannot compare, by dialect."""
 
 
 def replace_incomparable_text(engine: Engine) -> None:
     """Replace incomparable text by `UNUSED_NAME` in queries and deletions."""
-    incomparable = re.compile(f"[{_SURROGATES}{_MISSING.get(engine.dialect.name, '')}]")
+    incomparable = re.compile(f"[{_SURROGATES}{_MISSING_CHARACTERS.get(engine.dialect.name, '')}]")
 
     @sa.event.listens_for(engine, "do_execute")
     def _execute(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:

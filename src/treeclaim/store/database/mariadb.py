@@ -44,7 +44,7 @@ _STRICT = "STRICT_ALL_TABLES"
 _LONGEST_TEXT = 1 << 28
 """Bytes of an aggregated text; by default, the server truncates it at a megabyte."""
 
-_ASSUMED = {
+_ASSUMED_SETTINGS = {
     "autocommit": "0",
     "completion_type": "NO_CHAIN",
     "foreign_key_checks": "1",
@@ -72,15 +72,15 @@ def make_connection_class() -> Any:
     import pymysql  # noqa: PLC0415
 
     class SharingConnection(pymysql.connections.Connection):
-        shared: Any = None
+        shared_context: Any = None
 
         def _create_ssl_ctx(self, options: Any) -> Any:
             make: Any = super()._create_ssl_ctx  # type: ignore[misc]
             if options:
                 return make(options)
-            if SharingConnection.shared is None:
-                SharingConnection.shared = make({})
-            return SharingConnection.shared
+            if SharingConnection.shared_context is None:
+                SharingConnection.shared_context = make({})
+            return SharingConnection.shared_context
 
     return SharingConnection
 
@@ -172,7 +172,9 @@ class _MariaDB(System):
             server_mode, server_time = cursor.fetchone()
             set_clock(record, server_time / 1_000_000)
             mode = _choose_mode(settings.mysql_sql_mode or server_mode)
-            session = _ASSUMED | {"sql_mode": f"'{mode}'"} | _list_limits(connection, timeouts)
+            session = (
+                _ASSUMED_SETTINGS | {"sql_mode": f"'{mode}'"} | _list_limits(connection, timeouts)
+            )
             cursor.execute(f"SET NAMES {_CHARSET}, {_format_assignments(session)}")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             record.info[GALERA_NODE] = _enable_causal_reads(cursor)
@@ -195,7 +197,7 @@ class _MariaDB(System):
         driver: Any = connection.connection.dbapi_connection
         self.set_read_timeout(driver, timeouts.load_silence)
         connection.exec_driver_sql(
-            f"SET {_format_assignments(_list_limits(driver, timeouts.extended()))}"
+            f"SET {_format_assignments(_list_limits(driver, timeouts.make_extended()))}"
         )
 
     def set_read_timeout(self, connection: Any, seconds: float) -> None:

@@ -44,13 +44,13 @@ class BoundedConnection(psycopg.Connection[Any]):
             wait_state = next(gen)
             last_data_at = monotonic()
             while True:
-                ready = yield wait_state
-                if ready:
+                ready_state = yield wait_state
+                if ready_state:
                     last_data_at = monotonic()
                 elif monotonic() - last_data_at > silence:
                     self.pgconn.finish()
                     raise ServerSilentError(f"the server was silent for {silence:g} seconds")
-                wait_state = gen.send(ready)
+                wait_state = gen.send(ready_state)
         except StopIteration as end:
             return end.value
 
@@ -78,7 +78,7 @@ _DRIVER = {"client_encoding": "UTF8"}
 
 _SERVER_TIME = "CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
-_REPORTED = {
+_REPORTED_SETTINGS = {
     "client_encoding": "UTF8",
     "standard_conforming_strings": "on",
     "DateStyle": "ISO, YMD",
@@ -87,7 +87,7 @@ _REPORTED = {
 """Settings that the driver relies on too. The server reports their changes, so poolers restore them in each session
 that they lend."""
 
-_ASSUMED = {
+_ASSUMED_SETTINGS = {
     # All digits of a ratio.
     "extra_float_digits": "3",
     # Arrays of values may contain nulls.
@@ -135,7 +135,7 @@ class _PostgreSQL(System):
         dialect._get_server_version_info = _read_version  # noqa: SLF001
         timeouts = settings.timeouts
         defaults = _list_parameters(timeouts)
-        assumed = _REPORTED | _ASSUMED | _list_limits(timeouts)
+        required_settings = _REPORTED_SETTINGS | _ASSUMED_SETTINGS | _list_limits(timeouts)
 
         @sa.event.listens_for(engine, "do_connect")
         def _connect(
@@ -151,7 +151,9 @@ class _PostgreSQL(System):
             # `orjson` parses JSON in less time than the driver.
             connection.adapters.register_loader("json", TextLoader)
             connection.autocommit = True
-            row = connection.execute(f"{_set_config(assumed, local=False)}, {_SERVER_TIME}")
+            row = connection.execute(
+                f"{_set_config(required_settings, local=False)}, {_SERVER_TIME}"
+            )
             set_clock(record, row.fetchone()[-1])
             connection.autocommit = False
 
@@ -176,7 +178,7 @@ class _PostgreSQL(System):
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
         del deadline
-        connection.exec_driver_sql(_set_config(_list_limits(timeouts.extended()), local=True))
+        connection.exec_driver_sql(_set_config(_list_limits(timeouts.make_extended()), local=True))
         driver: Any = connection.connection.dbapi_connection
         self.set_read_timeout(driver, timeouts.load_silence)
 

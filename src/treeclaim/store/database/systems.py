@@ -113,7 +113,7 @@ def get_timeouts(engine: Engine | Connection) -> Timeouts:
 def extend_timeouts(connection: Connection) -> float:
     """Extend the timeouts of a transaction for a load of everything; return its deadline, of the monotonic clock."""
     timeouts = get_timeouts(connection)
-    deadline = monotonic() + timeouts.extended().statement
+    deadline = monotonic() + timeouts.make_extended().statement
     get_system(connection).extend_timeouts(connection, timeouts, deadline)
     return deadline
 

@@ -71,7 +71,7 @@ class Timeouts:
         """Timeout for the write lock of SQLite, in seconds."""
         return SQLITE_LOCK_FACTOR * self.lock
 
-    def extended(self) -> "Timeouts":
+    def make_extended(self) -> "Timeouts":
         """Return the timeouts of a load of everything."""
         return replace(self, statement=max(self.statement, self.load), idle=self.load)
 

@@ -214,36 +214,38 @@ class WriteTransaction(ReadTransaction):
         return results[len(deferred) :]
 
     def _send(self, statement: DriverStatement) -> StatementResult:
-        former = self._stages.enter(LOCKS) if statement.is_locking else None
+        former_stage = self._stages.enter(LOCKS) if statement.is_locking else None
         try:
             return self._flush_with([statement])[0]
         finally:
-            if former is not None:
-                self._stages.enter(former)
+            if former_stage is not None:
+                self._stages.enter(former_stage)
 
     def touch_providers(
         self, ids: Iterable[int], parts: Part = EVERYTHING, *, tree: str | None = None
     ) -> None:
         """Record for the feed changed parts of providers; `tree` is the uuid of the former root of moved ones."""
         for provider_id in ids:
-            touched = ProviderEffect(parts, tree=tree)
-            if earlier := self.touched_providers.get(provider_id):
-                touched = ProviderEffect(earlier.parts | parts, earlier.uuid, earlier.tree or tree)
-            self.touched_providers[provider_id] = touched
+            effect = ProviderEffect(parts, tree=tree)
+            if earlier_effect := self.touched_providers.get(provider_id):
+                effect = ProviderEffect(
+                    earlier_effect.parts | parts, earlier_effect.uuid, earlier_effect.tree or tree
+                )
+            self.touched_providers[provider_id] = effect
 
     def touch_usage(self, provider_id: int, change: UsageChange) -> None:
         """Record for the feed a change of a provider by claims.
 
         If this transaction changes the provider in another way too, readers load the provider.
         """
-        earlier = self.touched_providers.get(provider_id)
-        if earlier is None:
+        earlier_effect = self.touched_providers.get(provider_id)
+        if earlier_effect is None:
             self.touched_providers[provider_id] = ProviderEffect(Part.ALLOCATIONS, usage=change)
-        elif earlier.usage is None:
+        elif earlier_effect.usage is None:
             self.touch_providers([provider_id], Part.ALLOCATIONS)
         else:
             self.touched_providers[provider_id] = ProviderEffect(
-                Part.ALLOCATIONS, usage=earlier.usage.plus(change)
+                Part.ALLOCATIONS, usage=earlier_effect.usage.plus(change)
             )
 
     def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:

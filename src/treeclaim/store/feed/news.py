@@ -21,16 +21,16 @@ from treeclaim.store.feed.shards import (
 )
 
 _CHANGES = "SELECT DISTINCT kind, object_id, format, parts, uuid, tree FROM treeclaim_feed"
-_PRESENT = """
+_SELECT_PROVIDERS = """
 SELECT p.id, p.uuid, COALESCE(p.generation, 0) AS generation, COALESCE(roots.uuid, p.uuid) AS root
 FROM resource_providers p LEFT JOIN resource_providers roots ON roots.id = p.root_provider_id
 """
-_WITH_ID = f"{_PRESENT} WHERE p.id IN :keys"
-_WITH_UUID = f"{_PRESENT} WHERE p.uuid IN :keys"
-_IN_TREES = f"{_PRESENT} WHERE roots.uuid IN :keys"
+_WITH_ID = f"{_SELECT_PROVIDERS} WHERE p.id IN :keys"
+_WITH_UUID = f"{_SELECT_PROVIDERS} WHERE p.uuid IN :keys"
+_IN_TREES = f"{_SELECT_PROVIDERS} WHERE roots.uuid IN :keys"
 
 
-def load_news(transaction: ReadTransaction, since: Cursor) -> News | None:
+def load_news(transaction: ReadTransaction, cursor: Cursor) -> News | None:
     """Return the changes committed since a cursor.
 
     Return None if the feed no longer has all of them (decision 0002), or has a row of another format.
@@ -39,9 +39,9 @@ def load_news(transaction: ReadTransaction, since: Cursor) -> News | None:
         IncompleteViewError: if the snapshot lacks a commit.
     """
     shards = load_shards(transaction)
-    if not has_all(transaction, since, shards, load_chains(transaction, since, shards)):
+    if not has_all(transaction, cursor, shards, load_chains(transaction, cursor, shards)):
         return None
-    feed_rows = load_feed_rows(transaction, since, shards, _CHANGES)
+    feed_rows = load_feed_rows(transaction, cursor, shards, _CHANGES)
     if any(row.format != FORMAT for row in feed_rows):
         return None
     changes = _load_changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
@@ -109,8 +109,8 @@ def _load_changes(
 
 def _add(change_by_uuid: dict[str, ProviderChange], uuid: str, change: ProviderChange) -> None:
     """Add a change to the changes of earlier providers with this uuid."""
-    earlier = change_by_uuid.get(uuid)
-    change_by_uuid[uuid] = change if earlier is None else change.after(earlier)
+    earlier_change = change_by_uuid.get(uuid)
+    change_by_uuid[uuid] = change if earlier_change is None else change.after(earlier_change)
 
 
 def _make_deletion(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:

@@ -90,8 +90,8 @@ class FeedPoller:
             return None
         if len(cursor.positions) != SHARDS:
             raise LoadRequiredError
-        after = {f"at_{shard}": position for shard, position in enumerate(cursor.positions)}
-        poll = compile_text(_POLL).bind(self._dialect, after | {"most": _MOST_ROWS + 1})
+        positions = {f"at_{shard}": position for shard, position in enumerate(cursor.positions)}
+        poll = compile_text(_POLL).bind(self._dialect, positions | {"most": _MOST_ROWS + 1})
         rows = self._probe.fetch_rows(poll.sql, poll.parameters)
         shards = make_shards(row[1:5] for row in rows if row[0] == _SHARD)
         end = make_cursor(shards)
@@ -112,13 +112,13 @@ class FeedPoller:
             StoreUnavailableError: if the database does not respond.
         """
         records: Sequence[ProviderRecord] = ()
-        if delta.is_unknown or delta.catalogue or len(delta.provider_ids) > _MOST_PROVIDERS:
+        if delta.is_unknown or delta.has_catalogue or len(delta.provider_ids) > _MOST_PROVIDERS:
             raise LoadRequiredError
         if delta.provider_ids:
             load = _LOAD.bind(self._dialect, {"ids": sorted(delta.provider_ids)})
             rows = self._probe.fetch_rows(load.sql, load.parameters)
-            loaded = group_rows(rows)
-            if make_cursor(make_shards(loaded[_SHARDS])) != end:
+            rows_by_kind = group_rows(rows)
+            if make_cursor(make_shards(rows_by_kind[_SHARDS])) != end:
                 raise LoadRequiredError
-            records = make_records(loaded)
+            records = make_records(rows_by_kind)
         return delta.to_changes(end, records)

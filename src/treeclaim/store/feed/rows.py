@@ -70,13 +70,13 @@ class FeedDelta:
     Attributes:
         provider_ids: Providers to load.
         usage: Changes of other providers by claims, by provider id.
-        catalogue: Whether to load traits and resource classes.
+        has_catalogue: Whether to load traits and resource classes.
         is_unknown: Whether a row has another format, so that everything must be loaded.
     """
 
     provider_ids: frozenset[int]
     usage: Mapping[int, UsageChange]
-    catalogue: bool
+    has_catalogue: bool
     is_unknown: bool
 
     @classmethod
@@ -84,10 +84,10 @@ class FeedDelta:
         """Sum up rows."""
         provider_ids: set[int] = set()
         usage: dict[int, UsageChange] = {}
-        catalogue = unknown = False
+        has_catalogue = is_unknown = False
         for row in rows:
-            unknown = unknown or row.format != FORMAT
-            catalogue = catalogue or row.kind == CATALOGUE
+            is_unknown = is_unknown or row.format != FORMAT
+            has_catalogue = has_catalogue or row.kind == CATALOGUE
             if row.kind != PROVIDER or row.object_id in provider_ids:
                 continue
             change = read_amounts(row.amounts, row.created_at)
@@ -95,9 +95,11 @@ class FeedDelta:
                 provider_ids.add(row.object_id)
                 usage.pop(row.object_id, None)
                 continue
-            earlier = usage.get(row.object_id)
-            usage[row.object_id] = change if earlier is None else earlier.plus(change)
-        return cls(frozenset(provider_ids), usage, catalogue, unknown)
+            earlier_change = usage.get(row.object_id)
+            usage[row.object_id] = (
+                change if earlier_change is None else earlier_change.plus(change)
+            )
+        return cls(frozenset(provider_ids), usage, has_catalogue, is_unknown)
 
     def to_changes(
         self,
@@ -132,6 +134,6 @@ def read_amounts(text: str | None, created_at: datetime | str) -> UsageChange | 
     """Return the change of the `amounts` and time of a row; None if the provider must be loaded."""
     if text is None:
         return None
-    steps, generation, *used = orjson.loads(text)
-    amounts = dict(zip(used[::2], used[1::2], strict=True))
+    steps, generation, *class_amounts = orjson.loads(text)
+    amounts = dict(zip(class_amounts[::2], class_amounts[1::2], strict=True))
     return UsageChange(amounts, steps, generation, _to_timestamp(created_at))

@@ -88,12 +88,12 @@ RETURNING shard, position, previous)
 """
 
 _SELECT_SHARDS = "SELECT shard, position, token, pruned_to FROM treeclaim_feed_shards"
-_COUNTED = """
+_COUNT_COMMITS = """
 SELECT shard, COUNT(DISTINCT position) AS commits, MIN(position) AS least, MAX(position) AS greatest
 FROM treeclaim_feed
 """
-_PREVIOUS = "SELECT DISTINCT shard, previous FROM treeclaim_feed"
-UNREAD, _AT = (
+_SELECT_PREVIOUS = "SELECT DISTINCT shard, previous FROM treeclaim_feed"
+UNREAD, _AT_POSITIONS = (
     " OR ".join(f"shard = {shard} AND position {sign} :at_{shard}" for shard in range(SHARDS))
     for sign in (">", "=")
 )
@@ -139,9 +139,11 @@ class ShardChoice:
         if not get_system(connection).is_server:
             return 0
         now = monotonic()
-        free = [shard for shard in range(SHARDS) if self._avoided_until.get(shard, 0.0) < now]
+        free_shards = [
+            shard for shard in range(SHARDS) if self._avoided_until.get(shard, 0.0) < now
+        ]
         # `random` would draw the same numbers in both processes after a fork.
-        return secrets.choice(free or range(SHARDS))
+        return secrets.choice(free_shards or range(SHARDS))
 
     def avoid(self, shard: int) -> None:
         """Draw other shards for a while."""
@@ -172,10 +174,10 @@ def read_fence(transaction: WriteTransaction) -> int | None:
 def take_over(connection: Connection) -> None:
     """Make the node of a connection the writer, in a separate transaction that writes all shards."""
     node = get_galera_node(connection)
-    locked = connection.execute(
+    locked_rows = connection.execute(
         sa.select(feed_shards.c.writer).order_by(feed_shards.c.shard).with_for_update()
     )
-    if any(row.writer != node for row in locked.all()):
+    if any(row.writer != node for row in locked_rows.all()):
         connection.execute(sa.update(feed_shards).values(writer=node, fence=draw_token()))
 
 
@@ -218,16 +220,16 @@ def append_changes(transaction: WriteTransaction, shard: int, fence: int | None 
 
 def _make_rows(transaction: WriteTransaction) -> list[dict[str, Any]]:
     """Return the columns of the feed rows that are not NULL."""
-    touched = [
+    effects = [
         (PROVIDER, provider_id, effect)
         for provider_id, effect in sorted(
             transaction.touched_providers.items(), key=lambda item: item[0]
         )
     ]
     if transaction.touched_catalogue:
-        touched.append((CATALOGUE, 0, ProviderEffect(EVERYTHING)))
+        effects.append((CATALOGUE, 0, ProviderEffect(EVERYTHING)))
     rows = []
-    for kind, object_id, effect in touched:
+    for kind, object_id, effect in effects:
         row = {
             "kind": kind,
             "object_id": object_id,
@@ -275,8 +277,8 @@ class Chain(NamedTuple):
     """Commits of a shard: their number, the last position, and the token before the first commit."""
 
     commits: int
-    last: int
-    previous: int
+    last_position: int
+    previous_token: int
 
 
 def load_feed_rows(
@@ -311,13 +313,20 @@ def load_chains(
     transaction: ReadTransaction, cursor: Cursor, shards: Sequence[Shard]
 ) -> dict[int, Chain]:
     """Return the commits after a cursor by shard; the database counts the feed rows."""
-    counted = load_feed_rows(transaction, cursor, shards, _COUNTED, "GROUP BY shard")
-    if not counted:
+    count_rows = load_feed_rows(transaction, cursor, shards, _COUNT_COMMITS, "GROUP BY shard")
+    if not count_rows:
         return {}
-    firsts = {f"at_{shard}": 0 for shard in range(SHARDS)}
-    firsts |= {f"at_{row.shard}": row.least for row in counted}
-    previous = dict(map(tuple, transaction.rows(f"{_PREVIOUS} WHERE {_AT}", **firsts)))
-    return {row.shard: Chain(row.commits, row.greatest, previous[row.shard]) for row in counted}
+    first_positions = {f"at_{shard}": 0 for shard in range(SHARDS)}
+    first_positions |= {f"at_{row.shard}": row.least for row in count_rows}
+    previous_tokens = dict(
+        map(
+            tuple, transaction.rows(f"{_SELECT_PREVIOUS} WHERE {_AT_POSITIONS}", **first_positions)
+        )
+    )
+    return {
+        row.shard: Chain(row.commits, row.greatest, previous_tokens[row.shard])
+        for row in count_rows
+    }
 
 
 def has_all(
@@ -356,7 +365,7 @@ def compare(cursor: Cursor, shards: Sequence[Shard], chains: Mapping[int, Chain]
         chain = chains.get(shard.number)
         if chain is None or chain[:2] != (shard.position - position, shard.position):
             state = FeedState.INCOMPLETE
-        elif chain.previous != token:
+        elif chain.previous_token != token:
             return FeedState.LOST
         elif state is FeedState.CURRENT:
             state = FeedState.NEWS
@@ -369,12 +378,12 @@ def reset(connection: Connection) -> None:
     This is for changes that are not in the feed. It creates missing shards, and invalidates every fence.
     """
     positions = dict.fromkeys(range(SHARDS), 0)
-    locked = connection.execute(
+    locked_rows = connection.execute(
         sa.select(feed_shards).order_by(feed_shards.c.shard).with_for_update()
     ).all()
-    positions |= {row.shard: row.position for row in locked}
-    newest = sa.select(feed.c.shard, sa.func.max(feed.c.position).label("position"))
-    for row in connection.execute(newest.group_by(feed.c.shard)).all():
+    positions |= {row.shard: row.position for row in locked_rows}
+    newest_positions = sa.select(feed.c.shard, sa.func.max(feed.c.position).label("position"))
+    for row in connection.execute(newest_positions.group_by(feed.c.shard)).all():
         positions[row.shard] = max(positions[row.shard], row.position)
     connection.execute(sa.delete(feed_shards))
     new_shards = [make_shard(number, position) for number, position in positions.items()]

@@ -13,7 +13,7 @@ from treeclaim.store.schema.tables import aggregate_names
 _DELETE = "DELETE FROM treeclaim_aggregate_names WHERE uuid IN :uuids"
 _INSERT = compile_insert(aggregate_names)
 _ROWS = "SELECT uuid, name FROM treeclaim_aggregate_names"
-_AFTER = f"{_ROWS} WHERE uuid > :after ORDER BY uuid LIMIT :most"
+_SELECT_PAGE = f"{_ROWS} WHERE uuid > :after ORDER BY uuid LIMIT :most"
 _SELECT_NAMED = f"{_ROWS} WHERE uuid IN :uuids"
 
 
@@ -34,7 +34,7 @@ def change_names(transaction: WriteTransaction, names: Mapping[str, str | None])
 
 def load_page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
     """Return the names of the first `most` aggregates after a UUID, in order of UUIDs."""
-    rows = transaction.rows(_AFTER, after=after, most=most)
+    rows = transaction.rows(_SELECT_PAGE, after=after, most=most)
     return {row.uuid: orjson.loads(row.name) for row in rows}
 
 

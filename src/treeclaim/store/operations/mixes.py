@@ -20,9 +20,9 @@ from treeclaim.store.schema.tables import MOST_MIXES, mixes
 Body = Mapping[str, Any]
 """The document of a mix."""
 
-_SLOTS = "SELECT name, slot FROM treeclaim_mixes"
-_ALL = "SELECT name, body FROM treeclaim_mixes"
-_NAMED = f"{_ALL} WHERE name IN :names"
+_SELECT_SLOTS = "SELECT name, slot FROM treeclaim_mixes"
+_SELECT_ALL = "SELECT name, body FROM treeclaim_mixes"
+_SELECT_NAMED = f"{_SELECT_ALL} WHERE name IN :names"
 _INSERT = compile_insert(mixes)
 _UPDATE = "UPDATE treeclaim_mixes SET body = :body WHERE name = :old_name"
 _DELETE = "DELETE FROM treeclaim_mixes WHERE name = :old_name"
@@ -30,7 +30,7 @@ _DELETE = "DELETE FROM treeclaim_mixes WHERE name = :old_name"
 
 def put(transaction: WriteTransaction, name: str, body: Body) -> None:
     """Create or replace a mix; raise `MixesFullError` if `MOST_MIXES` other mixes exist."""
-    slots = {row.name: row.slot for row in transaction.rows(_SLOTS)}
+    slots = {row.name: row.slot for row in transaction.rows(_SELECT_SLOTS)}
     text = json.dumps(body, separators=(",", ":"))
     if name in slots:
         if not transaction.execute(_UPDATE, old_name=name, body=text).rowcount:
@@ -51,10 +51,10 @@ def delete(transaction: WriteTransaction, name: str) -> None:
 
 def load_texts(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
     """Return the documents of existing mixes as JSON texts, by name."""
-    return {row.name: row.body for row in transaction.rows(_NAMED, names=list(names))}
+    return {row.name: row.body for row in transaction.rows(_SELECT_NAMED, names=list(names))}
 
 
 def load_mixes(transaction: ReadTransaction) -> dict[str, Body]:
     """Return all mixes, in order of their names."""
-    body_by_name = {row.name: orjson.loads(row.body) for row in transaction.rows(_ALL)}
+    body_by_name = {row.name: orjson.loads(row.body) for row in transaction.rows(_SELECT_ALL)}
     return dict(sorted(body_by_name.items()))

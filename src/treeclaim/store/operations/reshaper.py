@@ -30,7 +30,7 @@ _RULES = WriteRules(least_capacity=None, rewrites_equal=True)
 
 def reshape(
     transaction: WriteTransaction,
-    reshaped: Sequence[ReshapedInventory],
+    reshaped_inventories: Sequence[ReshapedInventory],
     claims: Sequence[ConsumerClaim],
 ) -> None:
     """Replace inventories and claims, all or nothing.
@@ -39,12 +39,14 @@ def reshape(
     deletions of inventories.
 
     Raises:
-        ProviderNotFoundError: if a provider of `reshaped` does not exist.
+        ProviderNotFoundError: if a provider of `reshaped_inventories` does not exist.
         ProviderGenerationConflictError, ConsumerGenerationConflictError,
         AllocationProviderNotFoundError, ResourceClassNotFoundError, InventoryMissingError,
         UnitConstraintError, CapacityExceededError, InventoryInUseError, ConsumptionError.
     """
-    locked, targets = _lock(transaction, reshaped, ClaimRequest(claims, is_reshape=True))
+    locked_claims, targets = _lock(
+        transaction, reshaped_inventories, ClaimRequest(claims, is_reshape=True)
+    )
     providers = [target.row for target in targets]
     writer = InventoryWriter(transaction, targets, _RULES)
     problems: list[EntryFault] = []
@@ -54,10 +56,14 @@ def reshape(
     writer.judge_consumption(problems)
     raise_first(problems)
     writer.insert_and_update()
-    nonempty = [target.row for target in targets if target.entry.values[INVENTORIES.name]]
-    raise_generations(transaction, nonempty, {provider.id: 1 for provider in nonempty})
-    locked.is_consuming |= writer.has_consumption
-    claim_writes.write(transaction, locked)
+    nonempty_providers = [
+        target.row for target in targets if target.entry.values[INVENTORIES.name]
+    ]
+    raise_generations(
+        transaction, nonempty_providers, {provider.id: 1 for provider in nonempty_providers}
+    )
+    locked_claims.is_consuming |= writer.has_consumption
+    claim_writes.write(transaction, locked_claims)
     writer.judge_deletions(problems)
     raise_first(problems)
     writer.delete()
@@ -70,32 +76,42 @@ def reshape(
 
 
 def _lock(
-    transaction: WriteTransaction, reshaped: Sequence[ReshapedInventory], request: ClaimRequest
+    transaction: WriteTransaction,
+    reshaped_inventories: Sequence[ReshapedInventory],
+    request: ClaimRequest,
 ) -> tuple[LockedClaims, list[Target]]:
-    locked: list[LockedClaims] = []
+    locked_claims: list[LockedClaims] = []
 
     def lock_providers_and_claims(
-        transaction: WriteTransaction, named: Collection[str], ids: Collection[int]
+        transaction: WriteTransaction, provider_uuids: Collection[str], ids: Collection[int]
     ) -> Iterable[LockedProvider]:
-        locked.append(lock_claims(transaction, [request], provider_uuids=named, provider_ids=ids))
-        return locked[0].providers.values()
+        locked_claims.append(
+            lock_claims(transaction, [request], provider_uuids=provider_uuids, provider_ids=ids)
+        )
+        return locked_claims[0].providers.values()
 
     entries = [
-        BatchEntry(new.provider_uuid, None, values={INVENTORIES.name: new.inventories})
-        for new in reshaped
+        BatchEntry(
+            reshaped_inventory.provider_uuid,
+            None,
+            values={INVENTORIES.name: reshaped_inventory.inventories},
+        )
+        for reshaped_inventory in reshaped_inventories
     ]
-    uuids = [new.provider_uuid for new in reshaped]
-    stock = list_inventories(entries)
+    uuids = [reshaped_inventory.provider_uuid for reshaped_inventory in reshaped_inventories]
+    new_inventories = list_inventories(entries)
     providers = consumption.lock_with_consumed(
-        transaction, uuids, stock, lock_providers_and_claims
+        transaction, uuids, new_inventories, lock_providers_and_claims
     )
-    for new in reshaped:
-        if new.provider_uuid not in providers:
-            raise ProviderNotFoundError(new.provider_uuid)
-        require_generation(providers[new.provider_uuid], new.generation)
-    locked[0].raise_refusal()
-    claim_writes.require_providers(locked[0], request)
-    return locked[0], [
+    for reshaped_inventory in reshaped_inventories:
+        if reshaped_inventory.provider_uuid not in providers:
+            raise ProviderNotFoundError(reshaped_inventory.provider_uuid)
+        require_generation(
+            providers[reshaped_inventory.provider_uuid], reshaped_inventory.generation
+        )
+    locked_claims[0].raise_refusal()
+    claim_writes.require_providers(locked_claims[0], request)
+    return locked_claims[0], [
         Target(index, entry, uuid, providers[uuid], is_new=False)
         for index, (uuid, entry) in enumerate(zip(uuids, entries, strict=True))
     ]

@@ -84,8 +84,8 @@ class WhereClause:
 
     def add_providers(self, column: str, provider: Sequence[str], in_tree: Sequence[str]) -> None:
         """Add the conditions on the provider of an allocation, as in `ConsumerFilter`."""
-        named = f"{column} IN (SELECT id FROM resource_providers WHERE uuid IN :provider)"
-        self.add(named, provider=list(provider))
+        condition = f"{column} IN (SELECT id FROM resource_providers WHERE uuid IN :provider)"
+        self.add(condition, provider=list(provider))
         self.add(f"{column} IN ({_IN_TREES})", in_tree=list(in_tree))
 
 

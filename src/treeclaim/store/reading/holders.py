@@ -39,24 +39,26 @@ def find_holders(
 
     With `may_be_holds`, amounts drawn from a hold count as held by it (page 100, section 1).
     """
-    held = {
+    amounts_by_holder = {
         consumer: {
             provider: Counter[str](allocation["resources"])
             for provider, allocation in by_provider.items()
         }
         for consumer, by_provider in load_allocations(transaction, uuids).items()
     }
-    for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
-        by_provider = held.setdefault(hold, {})
-        for provider, drawn in stored.drawn.items():
-            by_provider.setdefault(provider, Counter()).update(drawn)
+    for hold, stored_hold in (load_holds(transaction, uuids) if may_be_holds else {}).items():
+        by_provider = amounts_by_holder.setdefault(hold, {})
+        for provider, drawn_amounts in stored_hold.drawn.items():
+            by_provider.setdefault(provider, Counter()).update(drawn_amounts)
     # Some collations also match other spellings.
-    holders = sorted(held.keys() & set(uuids))
+    holders = sorted(amounts_by_holder.keys() & set(uuids))
     row_by_uuid = find_consumer_rows(transaction, holders)
     return {
-        uuid: StoredHolder(held[uuid], row.project, row.user_name, row.type, int(row.generation))
+        uuid: StoredHolder(
+            amounts_by_holder[uuid], row.project, row.user_name, row.type, int(row.generation)
+        )
         if (row := row_by_uuid.get(uuid)) is not None
-        else StoredHolder(held[uuid])
+        else StoredHolder(amounts_by_holder[uuid])
         for uuid in holders
     }
 
@@ -66,7 +68,7 @@ class ConsumerDetails:
     """Holds, draws by hold, and kept requests, each by the UUID of their consumer."""
 
     holds: Mapping[str, StoredHold]
-    drawn: Mapping[str, Mapping[str, Amounts]]
+    draws: Mapping[str, Mapping[str, Amounts]]
     requests: Mapping[str, Sequence[str]]
 
 

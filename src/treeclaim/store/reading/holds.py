@@ -72,8 +72,10 @@ def load_held_amounts(transaction: ReadTransaction, uuids: Sequence[str]) -> dic
     amounts_by_hold: dict[str, dict[str, dict[str, int]]] = {
         uuid: {} for uuid in find_drawable_holds(transaction, uuids)
     }
-    held = transaction.rows_in_chunks(ALLOCATIONS_OF_CONSUMERS, uuids=list(amounts_by_hold))
-    for hold, provider, _, name, used in held:
+    allocation_rows = transaction.rows_in_chunks(
+        ALLOCATIONS_OF_CONSUMERS, uuids=list(amounts_by_hold)
+    )
+    for hold, provider, _, name, used in allocation_rows:
         amounts_by_hold[hold].setdefault(provider, {})[name] = int(used)
     return dict(amounts_by_hold)
 
@@ -94,9 +96,9 @@ def load_hold_terms(
 ) -> dict[str, tuple[str, HoldTerms]]:
     """Return project and terms of the consumers that are holds, by UUID."""
     rows = list(transaction.rows_in_chunks(_TERMS, uuids=uuids))
-    existing = [row.uuid for row in rows]
+    hold_uuids = [row.uuid for row in rows]
     projects: dict[str, list[str]] = defaultdict(list)
-    for hold, project in transaction.rows_in_chunks(_PROJECTS, uuids=existing):
+    for hold, project in transaction.rows_in_chunks(_PROJECTS, uuids=hold_uuids):
         projects[hold].append(project)
     return {
         row.uuid: (
@@ -115,14 +117,14 @@ def load_hold_terms(
 def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHold]:
     """Return the consumers that are holds, by UUID, with the amounts drawn from them."""
     terms_by_uuid = load_hold_terms(transaction, uuids)
-    drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
+    drawn_by_hold: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
     draws_from = transaction.rows_in_chunks(_DRAWN_FROM, uuids=list(terms_by_uuid))
     for hold, _, provider, name, amount in _select_valid_draws(draws_from):
-        if hold in drawn:
-            provider_amounts = drawn[hold].setdefault(provider, {})
+        if hold in drawn_by_hold:
+            provider_amounts = drawn_by_hold[hold].setdefault(provider, {})
             provider_amounts[name] = provider_amounts.get(name, 0) + amount
     return {
-        uuid: StoredHold(project, terms, drawn[uuid])
+        uuid: StoredHold(project, terms, drawn_by_hold[uuid])
         for uuid, (project, terms) in terms_by_uuid.items()
     }
 
@@ -146,17 +148,17 @@ def load_draws(
 def _select_valid_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
     """Yield the draws that count, given all draws of each consumer in the order of holds."""
     remaining_units: dict[tuple[str, str, str], int] = {}
-    seen = set()
+    seen_draws = set()
     for hold, consumer, provider, name, amount, used in rows:
         key = (consumer, provider, name)
         # Several chunks of holds may return the same consumer.
-        if (hold, key) in seen:
+        if (hold, key) in seen_draws:
             continue
-        seen.add((hold, key))
+        seen_draws.add((hold, key))
         units = remaining_units.setdefault(key, int(used))
-        if valid := min(int(amount), units):
-            remaining_units[key] = units - valid
-            yield hold, consumer, provider, name, valid
+        if valid_units := min(int(amount), units):
+            remaining_units[key] = units - valid_units
+            yield hold, consumer, provider, name, valid_units
 
 
 HELD_EVERYWHERE = f"""
@@ -236,7 +238,7 @@ def _make_clause(hold_filter: HoldFilter) -> WhereClause:
     terms, location, clause = WhereClause(), WhereClause(), WhereClause()
     terms.add("ends_at < :until_before", until_before=hold_filter.until_before)
     location.add_providers("{provider_id}", hold_filter.provider, hold_filter.in_tree)
-    somewhere = [
+    location_conditions = [
         f"consumers.uuid IN (SELECT {uuid} FROM {table} WHERE {location.sql.format(provider_id=column)})"
         for uuid, table, column in (
             ("consumer_id", "allocations", "resource_provider_id"),
@@ -246,7 +248,7 @@ def _make_clause(hold_filter: HoldFilter) -> WhereClause:
     clause.add(
         f"consumers.uuid IN (SELECT uuid FROM treeclaim_holds WHERE {terms.sql})", **terms.values
     )
-    clause.add(f"({' OR '.join(somewhere)})", **location.values)
+    clause.add(f"({' OR '.join(location_conditions)})", **location.values)
     clause.add("projects.external_id = :project", project=hold_filter.project_id)
     clause.add(
         "(projects.external_id = :drawable_by OR consumers.uuid IN "

@@ -18,7 +18,7 @@ from treeclaim.store.reading.providers.json_columns import Expressions, as_colum
 _AT_ONCE = 20_000
 """Rows in one statement: a few megabytes, so that round trips are negligible."""
 
-_FIRST = -(2**31)
+_BELOW_ALL_IDS = -(2**31)
 """Value below the id of any row."""
 
 
@@ -26,7 +26,7 @@ class _PagedQuery:
     """The query of a part, for all consumers or for named ones.
 
     `kind` has an attribute for each of the `expressions` except "sort_key". `uuid` is the column of the UUID of the
-    consumer, and `first` a value below any sort key.
+    consumer, and `first_key` a value below any sort key.
     """
 
     def __init__(
@@ -35,27 +35,27 @@ class _PagedQuery:
         expressions: Expressions,
         source: str,
         uuid: str,
-        first: Any,
+        first_key: Any,
     ) -> None:
         key = expressions["sort_key"]
         rows = f"FROM {source} WHERE"
         page = f"{rows} {key} > :after ORDER BY {key} LIMIT :most"
-        self._page = as_columns(expressions, page)
-        self._named = as_columns(expressions, f"{rows} {uuid} IN :uuids ORDER BY {key}")
+        self._page_query = as_columns(expressions, page)
+        self._named_query = as_columns(expressions, f"{rows} {uuid} IN :uuids ORDER BY {key}")
         self._kind = kind
-        self._first = first
+        self._first_key = first_key
 
     def load(
         self, transaction: ReadTransaction, uuids: Sequence[str] | None
     ) -> Iterator[ConsumerSnapshotPart]:
         """Yield the part of consumers (None for all), page by page."""
         for chunk in chunks(uuids or ()):
-            page = columns(transaction, self._named, uuids=list(chunk))
+            page = columns(transaction, self._named_query, uuids=list(chunk))
             del page["sort_key"]
             yield self._kind(**page)
-        keys = [self._first] if uuids is None else []
+        keys = [self._first_key] if uuids is None else []
         while keys:
-            page = columns(transaction, self._page, after=max(keys), most=_AT_ONCE)
+            page = columns(transaction, self._page_query, after=max(keys), most=_AT_ONCE)
             if keys := page.pop("sort_key"):
                 yield self._kind(**page)
 
@@ -72,7 +72,7 @@ _PARTS = (
         },
         "allocations",
         "consumer_id",
-        _FIRST,
+        _BELOW_ALL_IDS,
     ),
     _PagedQuery(
         OwnerColumns,
@@ -86,7 +86,7 @@ _PARTS = (
         "consumers JOIN projects ON projects.id = consumers.project_id "
         "LEFT JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id",
         "consumers.uuid",
-        _FIRST,
+        _BELOW_ALL_IDS,
     ),
     _PagedQuery(
         RequestColumns,

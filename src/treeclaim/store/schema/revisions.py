@@ -131,9 +131,9 @@ def _require_own(connection: Connection) -> None:
             "The database has Placement's tables but not all of Treeclaim's own. Run 'treeclaim "
             "db sync', or set [placement_database]/sync_on_startup."
         )
-    if missing := find_missing_columns(own_tables, load_columns(connection)):
+    if missing_columns := find_missing_columns(own_tables, load_columns(connection)):
         raise SchemaRevisionError(
-            f"The database has no {missing[0]}, although Treeclaim's own tables are recorded at "
+            f"The database has no {missing_columns[0]}, although Treeclaim's own tables are recorded at "
             f"revision {OWN_REVISION}. Restore it from a backup."
         )
 
@@ -147,14 +147,14 @@ def load_columns(connection: Connection) -> Columns:
     }
 
 
-def find_missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
+def find_missing_columns(tables: sa.MetaData, present_columns: Columns) -> list[str]:
     """Return the missing tables, then the missing columns of present tables."""
     every_table = [table for table in tables.sorted_tables if table is not alembic_version]
-    return [table.name for table in every_table if table.name not in present] + [
+    return [table.name for table in every_table if table.name not in present_columns] + [
         f"{table.name}.{name}"
         for table in every_table
-        if table.name in present
-        for name in sorted(set(table.columns.keys()) - present[table.name])
+        if table.name in present_columns
+        for name in sorted(set(table.columns.keys()) - present_columns[table.name])
     ]
 
 

@@ -30,7 +30,13 @@ from treeclaim.store.schema.tables import (
     placement,
 )
 from treeclaim.store.takeover.data_migrations import PROVIDERS_WITHOUT_ROOT, count_rows
-from treeclaim.store.takeover.findings import Finding, Level, failed, passed, warned
+from treeclaim.store.takeover.findings import (
+    Finding,
+    Level,
+    make_failure,
+    make_success,
+    make_warning,
+)
 from treeclaim.store.takeover.server_settings import check_server
 
 _SYNC = "Run 'treeclaim db sync'."
@@ -80,7 +86,7 @@ def check(settings: DatabaseSettings) -> list[Finding]:
 
 
 def _report_unreachable(error: BaseException) -> Finding:
-    return failed(
+    return make_failure(
         "connection",
         f"the database does not answer: {str(error).strip()}",
         "Check [placement_database]/connection: address, port, name, user and password. For SQLite, the "
@@ -90,7 +96,7 @@ def _report_unreachable(error: BaseException) -> Finding:
 
 def _run_checks(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
-    yield passed("connection", f"{connection.dialect.name} {version} answers")
+    yield make_success("connection", f"{connection.dialect.name} {version} answers")
     yield from check_server(connection, settings)
     columns = load_columns(connection)
     yield from _check_placement_tables(connection, columns)
@@ -107,23 +113,25 @@ def _check_placement_tables(connection: Connection, columns: Columns) -> Iterato
     if alembic_version.name in columns:
         yield _check_revision(connection)
     elif columns.keys().isdisjoint(placement.tables):
-        yield warned("schema", "the database is empty: there is nothing to take over", _SYNC)
+        yield make_warning("schema", "the database is empty: there is nothing to take over", _SYNC)
         return
     else:
-        yield failed(
+        yield make_failure(
             "schema",
             "there are tables of Placement, but no table alembic_version with their revision",
             "If they are known to be those of revision "
             f"{PLACEMENT_REVISION}, run 'treeclaim db stamp {PLACEMENT_REVISION}'.",
         )
-    if missing := find_missing_columns(placement, columns):
-        yield failed(
+    if missing_columns := find_missing_columns(placement, columns):
+        yield make_failure(
             "tables",
-            f"missing: {', '.join(missing)}",
+            f"missing: {', '.join(missing_columns)}",
             "Restore them from a backup, or run 'placement-manage db sync'.",
         )
     else:
-        yield passed("tables", f"all {len(placement.tables) - 1} tables of Placement are there")
+        yield make_success(
+            "tables", f"all {len(placement.tables) - 1} tables of Placement are there"
+        )
 
 
 def _check_revision(connection: Connection) -> Finding:
@@ -131,8 +139,10 @@ def _check_revision(connection: Connection) -> Finding:
         str(row[0]) for row in connection.execute(sa.select(alembic_version.c.version_num))
     ]
     if revisions == [PLACEMENT_REVISION]:
-        return passed("schema", f"revision {PLACEMENT_REVISION}, which this program understands")
-    return failed(
+        return make_success(
+            "schema", f"revision {PLACEMENT_REVISION}, which this program understands"
+        )
+    return make_failure(
         "schema",
         f"revision {', '.join(revisions) or 'unknown (no row)'}; this program understands "
         f"{PLACEMENT_REVISION} only",
@@ -144,16 +154,18 @@ def _check_revision(connection: Connection) -> Finding:
 def _check_own_tables(connection: Connection, columns: Columns) -> Finding:
     subject = "own tables"
     if own_version.name not in columns:
-        return passed(subject, "not there yet; 'treeclaim db sync' creates them")
+        return make_success(subject, "not there yet; 'treeclaim db sync' creates them")
     try:
         revision = read_own_revision(connection)
     except SchemaRevisionError as error:
-        return failed(subject, str(error), "")
+        return make_failure(subject, str(error), "")
     if revision is None:
-        return warned(subject, "not complete", _SYNC)
-    if missing := find_missing_columns(own_tables, columns):
-        return failed(subject, f"missing: {', '.join(missing)}", "Restore them from a backup.")
-    return passed(subject, f"at revision {revision}")
+        return make_warning(subject, "not complete", _SYNC)
+    if missing_columns := find_missing_columns(own_tables, columns):
+        return make_failure(
+            subject, f"missing: {', '.join(missing_columns)}", "Restore them from a backup."
+        )
+    return make_success(subject, f"at revision {revision}")
 
 
 def _check_character_sets(connection: Connection) -> Iterator[Finding]:
@@ -164,14 +176,16 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
     non_unicode = sorted(tables.keys() - _UNICODE)
     if non_unicode:
         sets = (f"{charset} in {', '.join(sorted(tables[charset]))}" for charset in non_unicode)
-        yield warned(
+        yield make_warning(
             "character set",
             f"{'; '.join(sets)}: a name with a character outside of it cannot be stored",
             "To store any name, run ALTER TABLE ... CONVERT TO CHARACTER SET utf8mb3 for each of "
             "them.",
         )
     elif tables:
-        yield passed("character set", f"{', '.join(sorted(tables))} in all tables of Placement")
+        yield make_success(
+            "character set", f"{', '.join(sorted(tables))} in all tables of Placement"
+        )
 
 
 def _check_rows(connection: Connection, columns: Columns) -> Iterator[Finding]:
@@ -183,7 +197,7 @@ def _check_rows(connection: Connection, columns: Columns) -> Iterator[Finding]:
         if number := count_rows(ReadTransaction(connection), sql):
             yield Finding(level, names[0], f"{number} {text}", remedy)
         else:
-            yield passed(names[0], f"none {text}")
+            yield make_success(names[0], f"none {text}")
 
 
 def _list_rules() -> Iterator[_Rule]:
@@ -217,9 +231,9 @@ def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
         load_catalogue(transaction)
         inventory = load_whole_inventory(transaction, has_own_tables=has_own_tables)
     except (SQLAlchemyError, ArithmeticError, TypeError, ValueError) as error:
-        return failed(
+        return make_failure(
             "inventory",
             f"it cannot be loaded: {describe_cause(error)}",
             "Correct the rows that the message names; without an inventory, every read fails.",
         )
-    return passed("inventory", f"{len(inventory.id)} providers were loaded")
+    return make_success("inventory", f"{len(inventory.id)} providers were loaded")

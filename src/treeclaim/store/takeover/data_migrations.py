@@ -27,20 +27,20 @@ def set_root_provider_ids(
     transaction: WriteTransaction, most: int, _owner: Owner
 ) -> tuple[int, int]:
     """Make each provider without a root its own root, for at most `most` providers."""
-    missing = [row.id for row in transaction.rows(_FIRST_WITHOUT_ROOT, most=most)]
-    for ids in chunks(missing):
+    missing_keys = [row.id for row in transaction.rows(_FIRST_WITHOUT_ROOT, most=most)]
+    for ids in chunks(missing_keys):
         transaction.change(_SET_ROOT, ids=ids, at=transaction.now)
-    transaction.touch_providers(missing)
-    return len(missing), len(missing)
+    transaction.touch_providers(missing_keys)
+    return len(missing_keys), len(missing_keys)
 
 
 def create_incomplete_consumers(
     transaction: WriteTransaction, most: int, owner: Owner
 ) -> tuple[int, int]:
     """Insert records with the owner for at most `most` consumers with allocations but without a record."""
-    missing = [row.consumer for row in transaction.rows(_FIRST_WITHOUT_RECORD, most=most)]
-    consumers.insert_incomplete(transaction, missing, *owner)
-    return len(missing), len(missing)
+    missing_keys = [row.consumer for row in transaction.rows(_FIRST_WITHOUT_RECORD, most=most)]
+    consumers.insert_incomplete(transaction, missing_keys, *owner)
+    return len(missing_keys), len(missing_keys)
 
 
 MIGRATIONS: Sequence[Migration] = (set_root_provider_ids, create_incomplete_consumers)

@@ -23,16 +23,16 @@ class Finding:
     remedy: str = ""
 
 
-def passed(subject: str, text: str) -> Finding:
+def make_success(subject: str, text: str) -> Finding:
     """Return a finding that needs no action."""
     return Finding(Level.OK, subject, text)
 
 
-def warned(subject: str, text: str, remedy: str) -> Finding:
+def make_warning(subject: str, text: str, remedy: str) -> Finding:
     """Return a finding that does not prevent a takeover."""
     return Finding(Level.WARNING, subject, text, remedy)
 
 
-def failed(subject: str, text: str, remedy: str) -> Finding:
+def make_failure(subject: str, text: str, remedy: str) -> Finding:
     """Return a finding that prevents a takeover."""
     return Finding(Level.ERROR, subject, text, remedy)

@@ -15,7 +15,7 @@ from treeclaim.store.database.requirements import (
 )
 from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.takeover.findings import Finding, failed, passed, warned
+from treeclaim.store.takeover.findings import Finding, make_failure, make_success, make_warning
 
 _CRASH = "a crash may lose committed changes"
 _DURABLE: Mapping[str, tuple[str, str]] = {
@@ -46,7 +46,7 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
     """Check the settings of the server of a connection."""
     refusal = find_unsupported_server(connection)
     if refusal is not None:
-        yield failed("server", refusal, "Use one of these servers.")
+        yield make_failure("server", refusal, "Use one of these servers.")
         return
     kind = connection.dialect.name
     if kind == "sqlite":
@@ -64,21 +64,21 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
 def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
     """Check the option sqlite_synchronous, and the permissions of the file of SQLite."""
     if configured:
-        yield passed("durability", "PRAGMA synchronous will be FULL")
+        yield make_success("durability", "PRAGMA synchronous will be FULL")
     else:
-        yield warned(
+        yield make_warning(
             "durability",
             "PRAGMA synchronous will be OFF: a power failure may destroy the database",
             "Remove [placement_database]/sqlite_synchronous = false.",
         )
     if is_read_only:
-        yield failed(
+        yield make_failure(
             "writing",
             "the database file or its folder cannot be written by this user",
             "Give the user of the service the right to write both.",
         )
     else:
-        yield passed("writing", "the database file can be written")
+        yield make_success("writing", "the database file can be written")
 
 
 def check_settings(values: Mapping[str, str]) -> Iterator[Finding]:
@@ -90,32 +90,32 @@ def check_settings(values: Mapping[str, str]) -> Iterator[Finding]:
         if is_used and (value == "off" or (value.isdigit() and value != safe)):
             is_sound = False
             remedy = f"Set {name} = {safe} for the server, the database or the user."
-            yield warned("durability", f"{name} = {value}: {danger}", remedy)
+            yield make_warning("durability", f"{name} = {value}: {danger}", remedy)
     if is_sound:
-        yield passed("durability", "every commit is written to disk")
+        yield make_success("durability", "every commit is written to disk")
     read_only = [
         name for name in _READ_ONLY if values.get(name, "off").lower() not in {"off", "0"}
     ]
     if read_only:
-        yield failed(
+        yield make_failure(
             "writing",
             f"the server rejects writes ({', '.join(read_only)} = on)",
             "Connect to the primary server, or set these to off.",
         )
     else:
-        yield passed("writing", "the server accepts writes")
+        yield make_success("writing", "the server accepts writes")
     if _is_on(values, "wsrep_on"):
         yield _check_galera(values)
 
 
 def _check_sessions(settings: DatabaseSettings) -> Finding:
     if has_shared_sessions(settings):
-        return failed(
+        return make_failure(
             "sessions",
             f"{SHARED_SESSIONS[0].lower()}{SHARED_SESSIONS[1:]}, which affects other clients",
             POOLER_ADVICE,
         )
-    return passed("sessions", "each connection has a separate session")
+    return make_success("sessions", "each connection has a separate session")
 
 
 def _is_on(values: Mapping[str, str], name: str) -> bool:
@@ -125,8 +125,8 @@ def _is_on(values: Mapping[str, str], name: str) -> bool:
 def _check_galera(values: Mapping[str, str]) -> Finding:
     state = values.get("wsrep_cluster_status", "unknown")
     if state.upper() == "PRIMARY" and _is_on(values, "wsrep_ready"):
-        return passed("galera", "the node belongs to the primary component and is ready")
-    return failed(
+        return make_success("galera", "the node belongs to the primary component and is ready")
+    return make_failure(
         "galera",
         f"the node rejects queries: wsrep_cluster_status = {state}, "
         f"wsrep_ready = {values.get('wsrep_ready', 'unknown')}",

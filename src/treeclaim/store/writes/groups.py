@@ -65,13 +65,13 @@ class _Member(Generic[Request]):
     deadline: float
     state: _State = _State.WAITING
     refusal: TreeclaimError | None = None
-    decided: threading.Lock = field(default_factory=threading.Lock)
+    decision_lock: threading.Lock = field(default_factory=threading.Lock)
     """Released when a leader has set the state to LEADING, DONE or ALONE."""
 
     def decide(self, state: _State, refusal: TreeclaimError | None = None) -> None:
         """Set the state, and wake the waiting thread."""
         self.state, self.refusal = state, refusal
-        self.decided.release()
+        self.decision_lock.release()
 
 
 class Groups(Generic[Request]):
@@ -91,7 +91,7 @@ class Groups(Generic[Request]):
         self._write_group = write_group
         self._write_alone = write_alone
         self._lock = threading.Lock()
-        self._waiting: deque[_Member[Request]] = deque()
+        self._waiting_members: deque[_Member[Request]] = deque()
         self._leaders = 0
         self._running: dict[_Member[Request], tuple[float, set[str]]] = {}
 
@@ -120,10 +120,10 @@ class Groups(Generic[Request]):
                 del refusal
 
     def _enqueue(self, member: _Member[Request]) -> None:
-        member.decided.acquire()
+        member.decision_lock.acquire()
         with self._lock:
             if self._leaders:
-                self._waiting.append(member)
+                self._waiting_members.append(member)
             else:
                 self._leaders = 1
                 member.state = _State.LEADING
@@ -133,15 +133,15 @@ class Groups(Generic[Request]):
 
         A leader decides within the timeouts of its transaction.
         """
-        if member.decided.acquire(timeout=PATIENCE):
+        if member.decision_lock.acquire(timeout=PATIENCE):
             return
         with self._lock:
-            if member in self._waiting:
-                self._waiting.remove(member)
+            if member in self._waiting_members:
+                self._waiting_members.remove(member)
                 self._leaders += 1
                 member.state = _State.LEADING
                 return
-        member.decided.acquire()
+        member.decision_lock.acquire()
 
     def _lead(self, leader: _Member[Request]) -> None:
         """Run a group, then hand over the leadership; raise the refusal of a leader without a group."""
@@ -187,8 +187,8 @@ class Groups(Generic[Request]):
     def _find_stuck_names(self) -> set[str]:
         """Return the names of stuck transactions; the caller holds the lock."""
         before = monotonic() - PATIENCE
-        stuck = (names for began, names in self._running.values() if began < before)
-        return set[str]().union(*stuck)
+        stuck_names = (names for began, names in self._running.values() if began < before)
+        return set[str]().union(*stuck_names)
 
     def _select_members(self, leader: _Member[Request]) -> list[_Member[Request]]:
         """Remove the members of the leader's group from the queue, in order.
@@ -199,27 +199,29 @@ class Groups(Generic[Request]):
         chosen_members: list[_Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
         with self._lock:
-            stuck = self._find_stuck_names()
-            if stuck and not stuck.isdisjoint(leader.request.names):
+            stuck_names = self._find_stuck_names()
+            if stuck_names and not stuck_names.isdisjoint(leader.request.names):
                 return []
             still_waiting: deque[_Member[Request]] = deque()
-            for member in self._waiting:
+            for member in self._waiting_members:
                 consumer_uuids = member.request.consumer_uuids
                 # Requests of one consumer are written in the order in which they arrived.
-                fits = len(chosen_members) + 1 < MOST_REQUESTS and uuids.isdisjoint(consumer_uuids)
-                if stuck and not stuck.isdisjoint(member.request.names):
-                    fits = False
+                can_join = len(chosen_members) + 1 < MOST_REQUESTS and uuids.isdisjoint(
+                    consumer_uuids
+                )
+                if stuck_names and not stuck_names.isdisjoint(member.request.names):
+                    can_join = False
                 uuids.update(consumer_uuids)
-                if fits:
+                if can_join:
                     chosen_members.append(member)
                 else:
                     still_waiting.append(member)
-            self._waiting = still_waiting
+            self._waiting_members = still_waiting
         return chosen_members
 
     def _hand_over_leadership(self) -> None:
         with self._lock:
-            if self._waiting:
-                self._waiting.popleft().decide(_State.LEADING)
+            if self._waiting_members:
+                self._waiting_members.popleft().decide(_State.LEADING)
             else:
                 self._leaders -= 1

@@ -142,5 +142,5 @@ def render_terms(details: ConsumerDetails, uuid: str) -> dict[str, Any]:
     hold = details.holds.get(uuid)
     return {
         "hold": None if hold is None else hold.to_document(),
-        "drawn_from": details.drawn.get(uuid, {}),
+        "drawn_from": details.draws.get(uuid, {}),
     }

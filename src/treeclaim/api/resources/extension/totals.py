@@ -95,7 +95,7 @@ def _read_question(call: Call, query: TotalsQuery) -> Question:
         links = lists.make_links(call, query.by or "", next_after)
         yield orjson.dumps(body | {"cursor": cursor, "links": links})
 
-    return Question(sum_up, holds=HoldsQuery(everywhere=True))
+    return Question(sum_up, holds=HoldsQuery(has_sums=True))
 
 
 def _find_stranded(

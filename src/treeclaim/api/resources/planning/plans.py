@@ -160,7 +160,7 @@ class PlanCall:
             self._body.requests,
             {**self._parsed_requests, **(further_requests or {})},
             parse_stored,
-            named=frozenset(holds),
+            hold_uuids=frozenset(holds),
         )
         return self._call.services.replica.answer(question, self._arrival)
 

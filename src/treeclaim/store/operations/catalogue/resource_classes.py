@@ -22,16 +22,16 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.schema.tables import resource_classes
 
-_NAMED = "SELECT id, name FROM resource_classes WHERE name IN :names"
-_LOCKED = f"{_NAMED} ORDER BY id FOR KEY SHARE"
-_WITH_ID = "SELECT id, name FROM resource_classes WHERE id IN :ids"
+_SELECT_NAMED = "SELECT id, name FROM resource_classes WHERE name IN :names"
+_LOCK_NAMED = f"{_SELECT_NAMED} ORDER BY id FOR KEY SHARE"
+_SELECT_WITH_ID = "SELECT id, name FROM resource_classes WHERE id IN :ids"
 _GREATEST_ID = "SELECT MAX(id) FROM resource_classes"
 _INSERT = compile_insert(resource_classes)
 # By name too: the id may belong to another class by now.
-_UNCHANGED = "WHERE id = :class_id AND name = :known_name"
-_RENAME = f"UPDATE resource_classes SET name = :new_name, updated_at = :at {_UNCHANGED}"
-_USED = "SELECT id FROM inventories WHERE resource_class_id = :class_id LIMIT 1"
-_DELETE = f"DELETE FROM resource_classes {_UNCHANGED}"
+_IF_UNCHANGED = "WHERE id = :class_id AND name = :known_name"
+_RENAME = f"UPDATE resource_classes SET name = :new_name, updated_at = :at {_IF_UNCHANGED}"
+_SELECT_USE = "SELECT id FROM inventories WHERE resource_class_id = :class_id LIMIT 1"
+_DELETE = f"DELETE FROM resource_classes {_IF_UNCHANGED}"
 
 
 def create(transaction: WriteTransaction, name: str) -> None:
@@ -44,9 +44,9 @@ def ensure(transaction: WriteTransaction, name: str) -> bool:
     """Create a custom class if it does not exist (section 6); return whether it was created."""
     if _find_id(transaction, name) is not None:
         return False
-    greatest = transaction.scalar(_GREATEST_ID)
+    greatest_id = transaction.scalar(_GREATEST_ID)
     # A concurrent transaction may insert the same id: the later one violates the constraint and retries.
-    class_id = max(FIRST_CUSTOM_CLASS_ID, (greatest or 0) + 1)
+    class_id = max(FIRST_CUSTOM_CLASS_ID, (greatest_id or 0) + 1)
     transaction.execute(_INSERT, id=class_id, name=name, created_at=transaction.now)
     transaction.touch_catalogue()
     return True
@@ -81,7 +81,7 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     deleted = transaction.execute(_DELETE, class_id=class_id, known_name=name)
     if deleted.rowcount != 1:
         raise RetryTransactionError
-    if transaction.row(_USED, class_id=class_id) is not None:
+    if transaction.row(_SELECT_USE, class_id=class_id) is not None:
         raise ResourceClassInUseError(name)
     transaction.touch_catalogue()
 
@@ -101,7 +101,7 @@ def _find_id(transaction: ReadTransaction, name: str) -> int | None:
 
 def find_ids(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
     """Return the ids of the resource classes that exist, by name."""
-    return _find_ids(transaction, _NAMED, sorted(set(names)))
+    return _find_ids(transaction, _SELECT_NAMED, sorted(set(names)))
 
 
 def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
@@ -111,8 +111,8 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
     """
     names = set(names)
     custom = {name for name in names if name.startswith(CUSTOM_PREFIX)}
-    locked_ids = _find_ids(transaction, _LOCKED, sorted(custom))
-    return locked_ids | _find_ids(transaction, _NAMED, sorted(names - custom))
+    locked_ids = _find_ids(transaction, _LOCK_NAMED, sorted(custom))
+    return locked_ids | _find_ids(transaction, _SELECT_NAMED, sorted(names - custom))
 
 
 def require_unchanged_ids(
@@ -120,14 +120,14 @@ def require_unchanged_ids(
 ) -> None:
     """Raise `RetryTransactionError` unless names still have the known ids, on which a refusal relies."""
     sorted_names = sorted(names)
-    id_by_name = _find_ids(transaction, _NAMED, sorted_names)
+    id_by_name = _find_ids(transaction, _SELECT_NAMED, sorted_names)
     if any(id_by_name.get(name) != known_ids.get(name) for name in sorted_names):
         raise RetryTransactionError
 
 
 def load_class_names(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, str]:
     """Return the names of resource classes by id."""
-    return {row.id: row.name for row in transaction.rows(_WITH_ID, ids=sorted(set(ids)))}
+    return {row.id: row.name for row in transaction.rows(_SELECT_WITH_ID, ids=sorted(set(ids)))}
 
 
 def _find_ids(

@@ -15,9 +15,9 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.schema.tables import traits
 
-_NAMED = "SELECT id, name, updated_at, created_at FROM traits WHERE name IN :names"
+_SELECT_NAMED = "SELECT id, name, updated_at, created_at FROM traits WHERE name IN :names"
 _INSERT = compile_insert(traits)
-_USED = """
+_SELECT_USE = """
 SELECT resource_provider_id FROM resource_provider_traits WHERE trait_id = :trait_id LIMIT 1
 """
 _DELETE = "DELETE FROM traits WHERE id = :trait_id"
@@ -53,7 +53,7 @@ def delete(transaction: WriteTransaction, name: str) -> None:
         raise TraitsNotFoundError([name])
     if not name.startswith(CUSTOM_PREFIX):
         raise InvalidValueError(f"Cannot delete standard trait {name}.")
-    if transaction.row(_USED, trait_id=trait.id) is not None:
+    if transaction.row(_SELECT_USE, trait_id=trait.id) is not None:
         raise ConflictError(f"The trait {name} is in use by a resource provider.")
     if transaction.execute(_DELETE, trait_id=trait.id).rowcount != 1:
         # A concurrent transaction has deleted it.
@@ -65,5 +65,5 @@ def find_traits(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[s
     """Return the traits that exist, by name."""
     return {
         row.name: TraitRow(row.id, to_timestamp(row.updated_at, row.created_at))
-        for row in transaction.rows_in_chunks(_NAMED, names=sorted(names))
+        for row in transaction.rows_in_chunks(_SELECT_NAMED, names=sorted(names))
     }

@@ -58,15 +58,15 @@ def list_consumed_providers(consumption: ConsumedAmounts, keys: Iterable[Key]) -
 
 def add_consumed(amounts: Mapping[Key, int], consumption: ConsumedAmounts) -> Counter[Key]:
     """Return amounts, which may be negative, plus the amounts that they consume."""
-    used = Counter(amounts)
+    usage = Counter(amounts)
     for key, amount in amounts.items():
-        for consumed, units in consumption.get(key, {}).items():
-            used[consumed] += amount * units
-    return used
+        for consumed_key, units in consumption.get(key, {}).items():
+            usage[consumed_key] += amount * units
+    return usage
 
 
 def record_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
     """Record changed usage of consumed providers for the feed, from which readers compute the amounts."""
-    nothing = UsageChange({}, 0, 0, to_timestamp(transaction.now))
+    empty_change = UsageChange({}, 0, 0, to_timestamp(transaction.now))
     for provider_id in sorted(provider_ids):
-        transaction.touch_usage(provider_id, nothing)
+        transaction.touch_usage(provider_id, empty_change)

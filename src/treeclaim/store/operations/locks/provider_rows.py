@@ -66,11 +66,11 @@ def lock_shapes(transaction: WriteTransaction, roots: Collection[int]) -> None:
     transaction.rows(_LOCK_ROOTS, ids=sorted(roots))
 
 
-def require_generation(provider: LockedProvider, expected: int) -> None:
+def require_generation(provider: LockedProvider, expected_generation: int) -> None:
     """Raise `ProviderGenerationConflictError` unless a provider has the expected generation."""
-    if provider.generation != expected:
+    if provider.generation != expected_generation:
         raise ProviderGenerationConflictError(
-            provider.uuid, actual=provider.generation, given=expected
+            provider.uuid, actual=provider.generation, given=expected_generation
         )
 
 

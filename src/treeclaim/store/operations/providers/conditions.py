@@ -38,7 +38,7 @@ WITH RECURSIVE subtree (id) AS (
 )
 SELECT id FROM subtree
 """
-_PRESENT = "SELECT * FROM treeclaim_conditions WHERE resource_provider_id = :provider_id"
+_SELECT_CONDITIONS = "SELECT * FROM treeclaim_conditions WHERE resource_provider_id = :provider_id"
 _DELETE = """
 DELETE FROM treeclaim_conditions WHERE resource_provider_id = :provider_id AND name = :key
 """
@@ -63,16 +63,19 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
     provider = find_provider(transaction, provider_uuid)
     _lock_subtree(transaction, provider)
     now = read_clock(transaction.connection)
-    rows = transaction.rows(_PRESENT, provider_id=provider.id)
+    rows = transaction.rows(_SELECT_CONDITIONS, provider_id=provider.id)
     condition_by_key = {row.name: read_condition(row) for row in rows}
-    former = condition_by_key.pop(condition.key, None)
-    if former == condition:
+    former_condition = condition_by_key.pop(condition.key, None)
+    if former_condition == condition:
         return
-    if sum(not kept.has_ended(now) for kept in condition_by_key.values()) >= MOST_CONDITIONS:
+    if (
+        sum(not other_condition.has_ended(now) for other_condition in condition_by_key.values())
+        >= MOST_CONDITIONS
+    ):
         raise ConflictError(
             f"Resource provider {provider_uuid} has {MOST_CONDITIONS} conditions already."
         )
-    if former is not None:
+    if former_condition is not None:
         transaction.execute(_DELETE, provider_id=provider.id, key=condition.key)
     transaction.execute(
         _INSERT,
@@ -90,10 +93,10 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 def _lock_subtree(transaction: WriteTransaction, provider: Any) -> None:
     """Lock a provider, a row of `find_provider`, and its descendants."""
     lock_shapes(transaction, {provider.root})
-    locked: dict[int, LockedProvider] = {}
+    locked_providers: dict[int, LockedProvider] = {}
     for batch in chunks(_load_subtree_ids(transaction, provider.id)):
-        locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
-    row = locked.get(provider.id)
+        locked_providers |= {row.id: row for row in lock_providers(transaction, (), batch)}
+    row = locked_providers.get(provider.id)
     if row is None or (row.uuid, row.root_id) != (provider.uuid, provider.root):
         # Another transaction has moved or deleted the provider.
         raise RetryTransactionError
@@ -103,7 +106,7 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
     """Delete a condition of a provider; raise `NotFoundError` if either does not exist."""
     provider = lock_provider(transaction, provider_uuid)
     now = read_clock(transaction.connection)
-    rows = transaction.rows(_PRESENT, provider_id=provider.id)
+    rows = transaction.rows(_SELECT_CONDITIONS, provider_id=provider.id)
     if not any(row.name == key and not read_condition(row).has_ended(now) for row in rows):
         raise NotFoundError(f"Resource provider {provider_uuid} has no condition {key}.")
     transaction.execute(_DELETE, provider_id=provider.id, key=key)
@@ -114,8 +117,8 @@ def end_expired(transaction: WriteTransaction, keys: Sequence[tuple[int, str]]) 
     """Delete the expired ones of these conditions, given by provider id and key."""
     now = read_clock(transaction.connection)
     for provider_id, key in sorted(keys):
-        deleted = transaction.execute(_DELETE_ENDED, provider_id=provider_id, key=key, now=now)
-        if deleted.rowcount:
+        deletion = transaction.execute(_DELETE_ENDED, provider_id=provider_id, key=key, now=now)
+        if deletion.rowcount:
             transaction.touch_providers([provider_id], Part.CONDITIONS)
 
 

@@ -48,7 +48,7 @@ DELETE FROM treeclaim_consumption WHERE resource_provider_id IN :ids AND NOT EXI
 )
 """
 _IDS = "SELECT id, uuid FROM resource_providers WHERE uuid IN :uuids"
-_CHECKED = CONSUMPTION_BY_NAMES.format(
+_CONSUMPTION_TO_CHECK = CONSUMPTION_BY_NAMES.format(
     further=""", inventories.id IS NULL AS is_missing, EXISTS (
         SELECT 1 FROM treeclaim_consumption further
         WHERE further.resource_provider_id = c.consumed_provider_id
@@ -59,8 +59,8 @@ _CHECKED = CONSUMPTION_BY_NAMES.format(
     "AND inventories.resource_class_id = c.consumed_class_id "
 )
 _SELECT_FAULTS = [
-    f"{_CHECKED} WHERE c.resource_provider_id IN :ids",
-    f"{_CHECKED} WHERE c.consumed_provider_id IN :ids",
+    f"{_CONSUMPTION_TO_CHECK} WHERE c.resource_provider_id IN :ids",
+    f"{_CONSUMPTION_TO_CHECK} WHERE c.consumed_provider_id IN :ids",
 ]
 _PARENTS = "SELECT id, parent_provider_id FROM resource_providers WHERE id IN :ids"
 _CONSUMED_BY_OTHERS = (
@@ -88,13 +88,18 @@ def lock_with_consumed(
     if all(inventory.consumes is None for inventory in new_inventories):
         return {row.uuid: row for row in lock(transaction, uuids, ())}
     consumption_before = load_consumption_by_uuid(transaction, uuids)
-    before = list_consumed_providers(consumption_before, consumption_before)
-    after = {
+    consumed_ids_before = list_consumed_providers(consumption_before, consumption_before)
+    consumed_uuids_after = {
         consumes.provider for inventory in new_inventories for consumes in inventory.consumes or ()
     }
-    rows = {row.uuid: row for row in lock(transaction, {*uuids, *after}, before)}
-    locked = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
-    if not list_consumed_providers(locked, locked) <= before:
+    rows = {
+        row.uuid: row
+        for row in lock(transaction, {*uuids, *consumed_uuids_after}, consumed_ids_before)
+    }
+    locked_consumption = load_consumption(
+        transaction, [rows[uuid].id for uuid in uuids if uuid in rows]
+    )
+    if not list_consumed_providers(locked_consumption, locked_consumption) <= consumed_ids_before:
         # Another transaction has added consumption before the lock.
         raise RetryTransactionError
     return rows
@@ -118,16 +123,20 @@ def resolve(
     }
 
 
-def write(transaction: WriteTransaction, after: ConsumedAmounts, before: ConsumedAmounts) -> None:
+def write(
+    transaction: WriteTransaction,
+    consumption_after: ConsumedAmounts,
+    consumption_before: ConsumedAmounts,
+) -> None:
     """Replace the consumption by inventories, under the locks of `lock_with_consumed`."""
-    if not after:
+    if not consumption_after:
         return
     transaction.change_each(
         _DELETE,
         (
             {"provider_id": provider_id, "class_id": class_id}
-            for provider_id, class_id in sorted(after)
-            if (provider_id, class_id) in before
+            for provider_id, class_id in sorted(consumption_after)
+            if (provider_id, class_id) in consumption_before
         ),
     )
     transaction.change_each(
@@ -136,16 +145,18 @@ def write(transaction: WriteTransaction, after: ConsumedAmounts, before: Consume
             {
                 "resource_provider_id": provider_id,
                 "resource_class_id": class_id,
-                "consumed_provider_id": consumed,
+                "consumed_provider_id": consumed_provider,
                 "consumed_class_id": consumed_class,
                 "amount": amount,
             }
-            for (provider_id, class_id), entries in sorted(after.items())
-            for (consumed, consumed_class), amount in sorted(entries.items())
+            for (provider_id, class_id), entries in sorted(consumption_after.items())
+            for (consumed_provider, consumed_class), amount in sorted(entries.items())
         ),
     )
     record_consumed(
-        transaction, list_consumed_providers(before, after) | list_consumed_providers(after, after)
+        transaction,
+        list_consumed_providers(consumption_before, consumption_after)
+        | list_consumed_providers(consumption_after, consumption_after),
     )
 
 
@@ -156,11 +167,11 @@ def delete_leftovers(transaction: WriteTransaction, provider_ids: Collection[int
 
 
 def find_faults(
-    transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
+    transaction: ReadTransaction, provider_ids: Collection[int], written_keys: Collection[Key] = ()
 ) -> list[tuple[int, TreeclaimError]]:
     """Return provider id and error of each violated rule of the consumption by, or of, locked providers.
 
-    `written` are the inventories with consumption that the call has written.
+    `written_keys` are the inventories with consumption that the call has written.
     """
     rows = [
         row
@@ -174,7 +185,7 @@ def find_faults(
         error = find_consumption_fault(
             (row.by_uuid, row.by_class),
             Consumption(row.provider, row.resource_class, 1),
-            is_written=key in written,
+            is_written=key in written_keys,
             is_missing=row.is_missing,
             consumes_itself=row.consumes_itself,
             is_at_or_above=is_at_or_above(parents, row.consumed_provider_id, key[0]),
@@ -188,10 +199,11 @@ def find_faults(
 def _load_parents(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[int, int | None]:
     parents: dict[int, int | None] = {row.resource_provider_id: row.parent_id for row in rows}
     while (
-        unknown := {parent for parent in parents.values() if parent is not None} - parents.keys()
+        unknown_ids := {parent for parent in parents.values() if parent is not None}
+        - parents.keys()
     ):
-        parents |= dict.fromkeys(unknown)
-        rows = transaction.rows_in_chunks(_PARENTS, ids=sorted(unknown))
+        parents |= dict.fromkeys(unknown_ids)
+        rows = transaction.rows_in_chunks(_PARENTS, ids=sorted(unknown_ids))
         parents |= {row.id: row.parent_provider_id for row in rows}
     return parents
 

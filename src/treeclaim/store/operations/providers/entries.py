@@ -51,7 +51,7 @@ UPDATE_RULE = "placement:resource_providers:update"
 
 _RULES_OF_BATCH = WriteRules(is_batch=True)
 _RULES_OF_URL = WriteRules()
-_NAMED = "SELECT uuid, name FROM resource_providers WHERE name IN :names"
+_SELECT_NAMED = "SELECT uuid, name FROM resource_providers WHERE name IN :names"
 
 
 def write_entries(
@@ -101,10 +101,10 @@ def write_part(
         TreeclaimError: the first problem.
     """
     entry = BatchEntry(provider_uuid, None, values={part.name: value})
-    locked = consumption.lock_with_consumed(
+    locked_providers = consumption.lock_with_consumed(
         transaction, {provider_uuid}, list_inventories([entry])
     )
-    provider = locked.get(provider_uuid)
+    provider = locked_providers.get(provider_uuid)
     if provider is None:
         raise ProviderNotFoundError(provider_uuid)
     if generation is not None:
@@ -143,7 +143,7 @@ def write_targets(
     tree.judge(problems)
     stop(problems)
     check_names()
-    moved = () if problems else tree.write()
+    moved_ids = () if problems else tree.write()
     for writer in writers:
         writer.judge(problems)
     stop(problems)
@@ -151,7 +151,7 @@ def write_targets(
     for writer in writers:
         writer.write()
     for writer in writers:
-        writer.check(problems, moved)
+        writer.check(problems, moved_ids)
     stop(problems)
     raise_all(problems)
     record_changes(transaction, targets, rules)
@@ -163,7 +163,9 @@ def _find_targets(
 ) -> list[Target]:
     """Find and lock the providers of entries; add a problem for each faulty entry, and skip the entry."""
     names = sorted({entry.name for entry in entries if entry.name is not None})
-    uuid_by_name = {row.name: row.uuid for row in transaction.rows_in_chunks(_NAMED, names=names)}
+    uuid_by_name = {
+        row.name: row.uuid for row in transaction.rows_in_chunks(_SELECT_NAMED, names=names)
+    }
     uuids = {uuid for uuid in find_uuids(entries, uuid_by_name) if uuid is not None}
     # One statement for all: a second one could lock rows out of order.
     rows = consumption.lock_with_consumed(transaction, uuids, list_inventories(entries))

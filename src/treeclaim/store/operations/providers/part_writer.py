@@ -129,8 +129,8 @@ class PartWriter:
         """Write the differences, and add the part to `changed` of each differing target."""
         raise NotImplementedError
 
-    def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
-        """Add a problem for each violated rule of the written rows and of the `moved` providers, given by id."""
+    def check(self, problems: list[EntryFault], moved_ids: Collection[int]) -> None:
+        """Add a problem for each violated rule of the written rows and of the moved providers, given by id."""
 
 
 # Locked, because an audit's repair may delete an aggregate without providers.
@@ -149,7 +149,7 @@ class TableStatements:
         self.column_names = [column.name for column in columns]
         self.has_time = "created_at" in table.c
         names = ", ".join(self.column_names)
-        self.present = f"""
+        self.select_existing = f"""
             SELECT resource_provider_id, {names} FROM {table.name} WHERE resource_provider_id IN :ids
         """
         self.insert = compile_insert(table)
@@ -167,37 +167,39 @@ class _RowWriter(PartWriter):
         raise NotImplementedError
 
     def write(self) -> None:
-        inserted: list[dict[str, Any]] = []
+        inserted_rows: list[dict[str, Any]] = []
         time = {"created_at": self._transaction.now} if self.statements.has_time else {}
         for targets in chunks(self._targets, PROVIDERS_PER_STATEMENT):
-            stored = self._load(targets)
+            stored_rows = self._load(targets)
             for target in targets:
                 self._transaction.check_deadline()
                 provider_id = target.row.id
-                before, after = stored[provider_id], self.make_rows(target)
-                if before == after:
+                rows_before, rows_after = stored_rows[provider_id], self.make_rows(target)
+                if rows_before == rows_after:
                     continue
                 target.changed.append(self.part.name)
-                if deleted := sorted({key for key, *_ in before - after}):
+                if deleted_keys := sorted({key for key, *_ in rows_before - rows_after}):
                     self._transaction.change(
-                        self.statements.delete, provider_id=provider_id, keys=deleted
+                        self.statements.delete, provider_id=provider_id, keys=deleted_keys
                     )
-                inserted += [
+                inserted_rows += [
                     {
                         "resource_provider_id": provider_id,
                         **dict(zip(self.statements.column_names, row, strict=True)),
                         **time,
                     }
-                    for row in sorted(after - before)
+                    for row in sorted(rows_after - rows_before)
                 ]
-        self._transaction.change_each(self.statements.insert, inserted)
+        self._transaction.change_each(self.statements.insert, inserted_rows)
 
     def _load(self, targets: Sequence[Target]) -> Mapping[int, set[tuple[Any, ...]]]:
-        stored: defaultdict[int, set[tuple[Any, ...]]] = defaultdict(set)
-        if existing := [target.row.id for target in targets if not target.is_new]:
-            for provider_id, *row in self._transaction.rows(self.statements.present, ids=existing):
-                stored[provider_id].add(tuple(row))
-        return stored
+        stored_rows: defaultdict[int, set[tuple[Any, ...]]] = defaultdict(set)
+        if existing_ids := [target.row.id for target in targets if not target.is_new]:
+            for provider_id, *row in self._transaction.rows(
+                self.statements.select_existing, ids=existing_ids
+            ):
+                stored_rows[provider_id].add(tuple(row))
+        return stored_rows
 
 
 class AttributeWriter(_RowWriter):
@@ -229,9 +231,9 @@ class TraitWriter(_RowWriter):
         self.modified_at = max((row.modified_at for row in self.traits.values()), default=0.0)
         for target in self._targets:
             self._transaction.check_deadline()
-            missing = sorted(set(self._value(target)) - self.traits.keys())
-            if missing:
-                problems.append(EntryFault(target.index, TraitsNotFoundError(missing)))
+            missing_names = sorted(set(self._value(target)) - self.traits.keys())
+            if missing_names:
+                problems.append(EntryFault(target.index, TraitsNotFoundError(missing_names)))
 
     def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the ids of the traits."""
@@ -297,14 +299,16 @@ def record_changes(
     transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules
 ) -> None:
     """Record the written parts for the feed, and raise the generations according to the rules."""
-    only_changed = rules.generation is GenerationRule.IF_CHANGED
-    written = []
+    is_limited_to_changes = rules.generation is GenerationRule.IF_CHANGED
+    written_providers = []
     for target in targets:
         parts = 0
-        for name in target.changed if only_changed else target.entry.values:
+        for name in target.changed if is_limited_to_changes else target.entry.values:
             parts |= _FEED_PARTS.get(name, 0)
         if parts:
             transaction.touch_providers([target.row.id], Part(parts))
-            written.append(target.row)
+            written_providers.append(target.row)
     if rules.generation is not GenerationRule.NEVER:
-        raise_generations(transaction, written, {provider.id: 1 for provider in written})
+        raise_generations(
+            transaction, written_providers, {provider.id: 1 for provider in written_providers}
+        )

@@ -17,9 +17,9 @@ from treeclaim.store.operations.providers.part_writer import Target, WriteRules
 from treeclaim.store.operations.providers.tree_writer import find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations
 
-_NAMED = "SELECT id, name FROM resource_providers WHERE name = :name"
+_SELECT_NAMED = "SELECT id, name FROM resource_providers WHERE name = :name"
 # One query: a second query could see a provider that the first one did not see.
-_TAKEN = """
+_SELECT_TAKEN_NAMES = """
 SELECT uuid = :uuid AS uuid_taken, COALESCE(name = :name, false) AS name_taken
 FROM resource_providers WHERE uuid = :uuid OR name = :name
 """
@@ -78,7 +78,7 @@ def update(
     provider = lock_provider(transaction, uuid)
 
     def check_name() -> None:
-        namesake = transaction.row(_NAMED, name=name)
+        namesake = transaction.row(_SELECT_NAMED, name=name)
         if namesake is not None and namesake.id != provider.id:
             raise DuplicateProviderError(name=name)
 
@@ -122,7 +122,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
 
 
 def _require_unused(transaction: ReadTransaction, uuid: str, name: str) -> None:
-    rows = transaction.rows(_TAKEN, uuid=uuid, name=name)
+    rows = transaction.rows(_SELECT_TAKEN_NAMES, uuid=uuid, name=name)
     if rows:
         raise DuplicateProviderError(
             uuid=uuid if any(row.uuid_taken for row in rows) else None,

@@ -55,7 +55,7 @@ class TreeWriter:
     ) -> None:
         self._transaction = transaction
         self._targets = targets
-        self._existing = [target for target in targets if not target.is_new]
+        self._existing_targets = [target for target in targets if not target.is_new]
         self._rules = rules
         self._ids: dict[str, int] = {}
         """Ids of providers by UUID."""
@@ -73,9 +73,9 @@ class TreeWriter:
             return
         existing_uuids = self._lock_trees()
         self._read_trees()
-        new = [target.uuid for target in self._targets if target.is_new]
+        new_uuids = [target.uuid for target in self._targets if target.is_new]
         faults = self._hierarchy.find_faults(
-            new, existing_uuids, may_reparent=self._rules.may_reparent
+            new_uuids, existing_uuids, may_reparent=self._rules.may_reparent
         )
         problems += [
             EntryFault(target.index, InvalidParentError(faults[target.uuid]))
@@ -116,18 +116,18 @@ class TreeWriter:
         """Lock the trees that gain or lose providers; return all targets and existing parents."""
         targets = {target.uuid for target in self._targets}
         parents = {parent for parent in self._new_parents.values() if parent is not None}
-        for target in self._existing:
+        for target in self._existing_targets:
             self._ids[target.uuid] = target.row.id
             self._roots[target.uuid] = target.row.root_id
         self._index_rows(find_providers(self._transaction, "uuid", parents - targets))
         root_of_parent = {uuid: self._roots[uuid] for uuid in parents if uuid in self._roots}
-        moved = {self._roots[uuid] for uuid in self._new_parents if uuid in self._roots}
-        if roots := {*root_of_parent.values(), *moved}:
+        moved_roots = {self._roots[uuid] for uuid in self._new_parents if uuid in self._roots}
+        if roots := {*root_of_parent.values(), *moved_roots}:
             lock_shapes(self._transaction, roots)
-        outside = root_of_parent.keys() - targets
-        reread = find_providers(self._transaction, "uuid", outside)
-        if {row.uuid: row.root for row in reread} != {
-            uuid: root_of_parent[uuid] for uuid in outside
+        outside_uuids = root_of_parent.keys() - targets
+        reread_providers = find_providers(self._transaction, "uuid", outside_uuids)
+        if {row.uuid: row.root for row in reread_providers} != {
+            uuid: root_of_parent[uuid] for uuid in outside_uuids
         }:
             # Another transaction has moved or deleted a parent before the lock.
             raise RetryTransactionError
@@ -136,7 +136,9 @@ class TreeWriter:
     def _read_trees(self) -> None:
         """Read the trees that lose providers; in the tree of a new parent, no parent changes."""
         roots = {
-            target.row.root_id for target in self._existing if target.uuid in self._new_parents
+            target.row.root_id
+            for target in self._existing_targets
+            if target.uuid in self._new_parents
         }
         rows = [
             *find_providers(self._transaction, "root_provider_id", roots),
@@ -158,23 +160,23 @@ class TreeWriter:
         new_names = {
             target.entry.name for target in self._targets if target.entry.name is not None
         }
-        releasing = [
+        releasing_ids = [
             target.row.id
-            for target in self._existing
+            for target in self._existing_targets
             if target.is_renamed and target.row.name in new_names
         ]
-        for ids in chunks(sorted(releasing)):
+        for ids in chunks(sorted(releasing_ids)):
             self._transaction.execute(_CLEAR_NAME, ids=ids)
 
     def _create(self) -> None:
         # Parents come before children.
-        new = {target.uuid: target for target in self._targets if target.is_new}
-        tops = self._hierarchy.find_tops(new.keys())
-        for uuids in self._hierarchy.sort_into_waves(new):
+        new_targets = {target.uuid: target for target in self._targets if target.is_new}
+        tops = self._hierarchy.find_tops(new_targets.keys())
+        for uuids in self._hierarchy.sort_into_waves(new_targets):
             rows = [
                 {
                     "uuid": uuid,
-                    "name": new[uuid].entry.name,
+                    "name": new_targets[uuid].entry.name,
                     "generation": 0,
                     "parent_provider_id": self._get_parent_id(uuid),
                     "root_provider_id": None
@@ -191,21 +193,21 @@ class TreeWriter:
             if len(row_by_uuid) != len(uuids):
                 raise RetryTransactionError
             for uuid in uuids:
-                new[uuid].provider = row_by_uuid[uuid]
+                new_targets[uuid].provider = row_by_uuid[uuid]
                 self._ids[uuid] = row_by_uuid[uuid].id
             ids = [row.id for row in row_by_uuid.values()]
             _delete_leftovers(self._transaction, ids)
             self._transaction.touch_providers(ids)
 
     def _rename_and_move(self) -> None:
-        different = [
+        different_targets = [
             target
-            for target in self._existing
+            for target in self._existing_targets
             if target.is_renamed
             or target.uuid in self._new_parents
             or (self._rules.rewrites_equal and target.entry.name is not None)
         ]
-        for target in different:
+        for target in different_targets:
             row, name = target.row, target.entry.name
             if name is not None and name != row.name:
                 target.changed.append("name")
@@ -220,18 +222,20 @@ class TreeWriter:
                 new_parent=row.parent_id,
                 at=self._transaction.now,
             )
-        self._transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
+        self._transaction.touch_providers(
+            (target.row.id for target in different_targets), Part.PROVIDER
+        )
 
     def _set_roots(self) -> Collection[int]:
         """Write the roots of moved providers and their descendants, and record their trees; return their ids."""
-        moved = self._hierarchy.find_moved(
-            {target.uuid for target in self._existing if target.uuid in self._new_parents}
+        moved_uuids = self._hierarchy.find_moved(
+            {target.uuid for target in self._existing_targets if target.uuid in self._new_parents}
         )
-        tops = self._hierarchy.find_tops(moved)
+        tops = self._hierarchy.find_tops(moved_uuids)
         uuids = {self._ids[uuid]: uuid for uuid in self._parents_before}
         new_roots: defaultdict[int, list[int]] = defaultdict(list)
         trees: defaultdict[int, list[int]] = defaultdict(list)
-        for uuid in moved:
+        for uuid in moved_uuids:
             # The UPDATE also locks the rows of providers with an unchanged root.
             new_roots[self._get_new_root(tops[uuid])].append(self._ids[uuid])
             trees[self._roots[uuid]].append(self._ids[uuid])
@@ -240,10 +244,10 @@ class TreeWriter:
                 set_root(self._transaction, chunk, root)
         for root, ids in trees.items():
             self._transaction.touch_providers(sorted(ids), Part.PROVIDER, tree=uuids.get(root))
-        for target in self._existing:
-            if target.uuid in moved:
+        for target in self._existing_targets:
+            if target.uuid in moved_uuids:
                 target.row.root_id = self._get_new_root(tops[target.uuid])
-        return {self._ids[uuid] for uuid in moved}
+        return {self._ids[uuid] for uuid in moved_uuids}
 
     def _get_parent_id(self, uuid: str) -> int | None:
         parent = self._new_parents[uuid]
