@@ -96,9 +96,9 @@ class Replica:
             StoreUnavailableError: if the database does not respond.
             OverloadedError: if waiting for the turn timed out.
         """
-        began = monotonic()
+        begin = monotonic()
         with self.turn.occupy(LONGEST_WAIT, resource=_INVENTORY):
-            self.follower.catch_up(began)
+            self.follower.catch_up(begin)
             yield self.follower.forest
 
     def read_consistently(
@@ -116,7 +116,7 @@ class Replica:
             StoreUnavailableError: if the database does not respond.
             OverloadedError: if waiting for the turn timed out.
         """
-        began = monotonic()
+        begin = monotonic()
         turn = ExitStack()
         is_first = True
 
@@ -140,7 +140,7 @@ class Replica:
         with turn:
             acquire_turn()
             # A full load happens here, and not while the connection below is in use.
-            self.follower.catch_up(began)
+            self.follower.catch_up(begin)
             return self._store.read(read)
 
     def answer(self, question: Question, arrival: Arrival | None = None) -> Iterable[Piece]:
@@ -171,15 +171,15 @@ class Replica:
     @contextmanager
     def _hold_turn(self, arrival: Arrival, holds: HoldsQuery) -> Iterator[tuple[Forest, Arrival]]:
         """Hold the turn; yield the Forest, and the arrival extended by the time for catching up."""
-        began = monotonic()
+        begin = monotonic()
         if not self.turn.acquire(arrival.wait, arrival.is_gone):
             raise arrival.overload_error(_INVENTORY)
         try:
-            entered = monotonic()
+            start = monotonic()
             with metrics.measure_phase("feed"):
-                self.follower.catch_up(began)
+                self.follower.catch_up(begin)
                 forest = self.follower.with_holds(holds)
-            yield forest, arrival.extended_by(monotonic() - entered)
+            yield forest, arrival.extended_by(monotonic() - start)
         finally:
             self.turn.release()
 

@@ -86,7 +86,7 @@ DEFECTS = (
         "classes are not locked",
         WORLDS["classes-free"],
         ("add-inventory", "delete-class"),
-        (resource_classes, "_LOCKED", _without_lock(resource_classes._LOCKED)),
+        (resource_classes, "_LOCK_NAMED", _without_lock(resource_classes._LOCK_NAMED)),
     ),
     Defect(
         "classes are deleted by id",

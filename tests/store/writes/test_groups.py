@@ -67,14 +67,14 @@ class Database:
             self.may_go_on.set()
             for future in pending:
                 future.result(PATIENT)
-        assert not self.groups._waiting
+        assert not self.groups._waiting_members
         assert not self.groups._running
         assert self.groups._leaders == 0
 
     def await_waiting(self, number):
         """Wait until this number of requests waits for the running transaction."""
         end = monotonic() + PATIENT
-        while len(self.groups._waiting) < number:
+        while len(self.groups._waiting_members) < number:
             assert monotonic() < end
             threading.Event().wait(0.001)
 

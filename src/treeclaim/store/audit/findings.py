@@ -386,14 +386,14 @@ def _load_tolerated_keys(
 
 def find_orphans(transaction: ReadTransaction, limit: int, living: LivingConsumers) -> Findings:
     """Find unlisted consumers of listed types whose newest allocation is older than `living.older_than`."""
-    oldest = transaction.now - timedelta(seconds=living.older_than)
+    cutoff = transaction.now - timedelta(seconds=living.older_than)
     orphans = []
     for row in transaction.each(_HOLDERS):
         living_uuids = living.uuids.get(row.type or UNKNOWN_TYPE)
         if living_uuids is None or row.uuid in living_uuids:
             continue
         # Old rows have no time.
-        newest = as_datetime(row.newest)
-        if newest is None or newest < oldest:
+        newest_time = as_datetime(row.newest)
+        if newest_time is None or newest_time < cutoff:
             orphans.append({"consumer": row.uuid, "consumer_generation": row.generation})
     return Findings.of(orphans, limit)

@@ -186,8 +186,10 @@ class Groups(Generic[Request]):
 
     def _find_stuck_names(self) -> set[str]:
         """Return the names of stuck transactions; the caller holds the lock."""
-        before = monotonic() - PATIENCE
-        stuck_names = (names for began, names in self._running.values() if began < before)
+        cutoff = monotonic() - PATIENCE
+        stuck_names = (
+            names for started_at, names in self._running.values() if started_at < cutoff
+        )
         return set[str]().union(*stuck_names)
 
     def _select_members(self, leader: _Member[Request]) -> list[_Member[Request]]:
@@ -202,7 +204,7 @@ class Groups(Generic[Request]):
             stuck_names = self._find_stuck_names()
             if stuck_names and not stuck_names.isdisjoint(leader.request.names):
                 return []
-            still_waiting: deque[_Member[Request]] = deque()
+            remaining_members: deque[_Member[Request]] = deque()
             for member in self._waiting_members:
                 consumer_uuids = member.request.consumer_uuids
                 # Requests of one consumer are written in the order in which they arrived.
@@ -215,8 +217,8 @@ class Groups(Generic[Request]):
                 if can_join:
                     chosen_members.append(member)
                 else:
-                    still_waiting.append(member)
-            self._waiting_members = still_waiting
+                    remaining_members.append(member)
+            self._waiting_members = remaining_members
         return chosen_members
 
     def _hand_over_leadership(self) -> None:

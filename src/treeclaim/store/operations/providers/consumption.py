@@ -109,10 +109,10 @@ def resolve(
     transaction: ReadTransaction, consumes_by_key: Mapping[Key, Sequence[Consumption]]
 ) -> ConsumedAmounts:
     """Return the new consumption of inventories by ids, without unknown providers and classes."""
-    consumes = [entry for entries in consumes_by_key.values() for entry in entries]
-    uuids = sorted({entry.provider for entry in consumes})
+    consumption_entries = [entry for entries in consumes_by_key.values() for entry in entries]
+    uuids = sorted({entry.provider for entry in consumption_entries})
     ids = {row.uuid: row.id for row in transaction.rows_in_chunks(_IDS, uuids=uuids)}
-    classes = find_ids(transaction, {entry.resource_class for entry in consumes})
+    classes = find_ids(transaction, {entry.resource_class for entry in consumption_entries})
     return {
         key: {
             (ids[entry.provider], classes[entry.resource_class]): entry.amount
