@@ -233,17 +233,17 @@ def _send_answer(question: Question, forest: Forest, arrival: Arrival, ends: Chi
         sending_seconds += time.monotonic() - begin
 
     budget = Budget(None, arrival.memory, interrupted=check)
-    unsent: list[bytes | memoryview] = []
+    unsent_pieces: list[bytes | memoryview] = []
     size = candidates = 0
     for piece in question.work(forest, read_parts(ends.parts), budget):
         if isinstance(piece, int):
             candidates = piece
             continue
         size += len(piece)
-        unsent.append(piece)
+        unsent_pieces.append(piece)
         if size > WHOLE_ANSWER:
-            stream(unsent)
-            unsent.clear()
+            stream(unsent_pieces)
+            unsent_pieces.clear()
     if size <= WHOLE_ANSWER:
-        send(out, MessageKind.WHOLE, b"".join(unsent))
+        send(out, MessageKind.WHOLE, b"".join(unsent_pieces))
     send(out, MessageKind.END, COUNT.pack(candidates))

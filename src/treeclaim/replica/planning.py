@@ -34,9 +34,9 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         cursor, forest.held_amounts = next(parts), next(parts)
         consumers, _ = read_consumers(forest, parts, budget)
-        placed = apply_assumptions(forest, consumers, assumptions, budget)
+        placed_numbers = apply_assumptions(forest, consumers, assumptions, budget)
         answer = question.work(forest, iter((cursor,)), budget)
-        return _insert_placed(answer, placed) if assumptions else answer
+        return _insert_placed(answer, placed_numbers) if assumptions else answer
 
     def reads(transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
         yield cursor
@@ -47,9 +47,9 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
     return replace(question, work=work, key=None, holds=NO_HOLDS, reads=reads, is_repeatable=False)
 
 
-def _insert_placed(answer: PendingAnswer, placed: Sequence[int]) -> PendingAnswer:
+def _insert_placed(answer: PendingAnswer, placed_numbers: Sequence[int]) -> PendingAnswer:
     """Yield an answer, a JSON object, with the numbers of placed consumers as its first member."""
-    member = orjson.dumps({"given": {"placed": placed}})
+    member = orjson.dumps({"given": {"placed": placed_numbers}})
     yield member[:-1] + b"," + bytes(next(answer))[1:]
     yield from answer
 
@@ -79,7 +79,7 @@ def plan_question(
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         forest.held_amounts = next(parts)
         present_consumers, stored_requests = read_consumers(forest, parts, budget)
-        placed = apply_assumptions(forest, present_consumers, assumptions, budget)
+        placed_numbers = apply_assumptions(forest, present_consumers, assumptions, budget)
         require_names(forest, queries, budget)
 
         def parse_within_budget(text: str) -> CandidateRequest:
@@ -91,7 +91,7 @@ def plan_question(
         )
         plan = planner(forest, consumers, budget)
         if assumptions:
-            plan = {"given": {"placed": placed}} | plan
+            plan = {"given": {"placed": placed_numbers}} | plan
         yield orjson.dumps(plan)
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:

@@ -299,8 +299,8 @@ def test_unsafe_settings_of_sqlite_are_reported(tmp_path):
         (check_settings(SAFE_POSTGRESQL | {"fsync": "off"}), 1, "fsync = off"),
         (check_settings(SAFE_POSTGRESQL | {"full_page_writes": "off"}), 1, "full_page_writes"),
         (check_settings(SAFE_POSTGRESQL | {"in_recovery": "on"}), 2, "in_recovery"),
-        (check_sqlite(configured=True, is_read_only=False), Level.OK, ""),
-        (check_sqlite(configured=True, is_read_only=True), 2, "cannot be written"),
+        (check_sqlite(is_configured=True, is_read_only=False), Level.OK, ""),
+        (check_sqlite(is_configured=True, is_read_only=True), 2, "cannot be written"),
     ],
     ids=range(16),
 )

@@ -68,7 +68,7 @@ class Database:
             for future in pending:
                 future.result(PATIENT)
         assert not self.groups._waiting_members
-        assert not self.groups._running
+        assert not self.groups._running_groups
         assert self.groups._leaders == 0
 
     def await_waiting(self, number):

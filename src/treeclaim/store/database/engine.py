@@ -91,11 +91,11 @@ def lend_connection(engine: Engine) -> Iterator[Connection]:
 def open_autocommit(engine: Engine) -> Any:
     """Open a connection of the driver outside of the pool, in autocommit mode; raises the driver's errors."""
     try:
-        pooled = engine.raw_connection()
+        pooled_connection = engine.raw_connection()
     except DBAPIError as error:
         raise error.orig or error from error
-    pooled.detach()
-    connection: Any = pooled.dbapi_connection
+    pooled_connection.detach()
+    connection: Any = pooled_connection.dbapi_connection
     get_system(engine).enable_autocommit(connection)
     return connection
 

@@ -88,9 +88,10 @@ def has_shared_sessions(settings: DatabaseSettings) -> bool:
     }
     engine = sa.create_engine(url, connect_args=options, poolclass=sa.NullPool)
     try:
-        with engine.connect() as first, engine.connect() as second:
+        with engine.connect() as connection, engine.connect() as other_connection:
             sessions = [
-                (_identify_session(first), _identify_session(second)) for _ in range(_PROBES)
+                (_identify_session(connection), _identify_session(other_connection))
+                for _ in range(_PROBES)
             ]
     finally:
         engine.dispose()

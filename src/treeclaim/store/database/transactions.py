@@ -164,7 +164,7 @@ class WriteTransaction(ReadTransaction):
         self._stages = stages or Stages(STATEMENTS)
         self.touched_providers: dict[int, ProviderEffect] = {}
         self.touched_catalogue = False
-        self._deferred: list[_DeferredStatement] = []
+        self._deferred_statements: list[_DeferredStatement] = []
         self._can_pipeline = can_pipeline(connection)
 
     def execute(self, statement: Statement, /, **values: Any) -> StatementResult:
@@ -188,7 +188,7 @@ class WriteTransaction(ReadTransaction):
             self._defer(statement.bind_each(self.connection.dialect, sets))
 
     def _defer(self, statement: DriverStatement, rows: int | None = None) -> None:
-        self._deferred.append(_DeferredStatement(statement, rows))
+        self._deferred_statements.append(_DeferredStatement(statement, rows))
         if not self._can_pipeline:
             self.flush()
 
@@ -202,16 +202,16 @@ class WriteTransaction(ReadTransaction):
 
     def _flush_with(self, queries: Sequence[DriverStatement]) -> list[StatementResult]:
         """Execute the deferred statements, then the queries; return the results of the queries."""
-        deferred, self._deferred = self._deferred, []
-        statements = [*(change.statement for change in deferred), *queries]
+        deferred_statements, self._deferred_statements = self._deferred_statements, []
+        statements = [*(change.statement for change in deferred_statements), *queries]
         if len(statements) > 1:
             results = send_together(self.connection, statements)
         else:
             results = [send(self.connection, statement) for statement in statements]
-        for (_, rows), result in zip(deferred, results, strict=False):
+        for (_, rows), result in zip(deferred_statements, results, strict=False):
             if rows is not None and result.rowcount != rows:
                 raise RetryTransactionError
-        return results[len(deferred) :]
+        return results[len(deferred_statements) :]
 
     def _send(self, statement: DriverStatement) -> StatementResult:
         former_stage = self._stages.enter(LOCKS) if statement.is_locking else None

@@ -65,8 +65,8 @@ def _make_insert(kind: str, shard: str = _SHARD) -> str:
         rows = "json_each(:changes)"
     elif kind == "postgresql":
         at = "CAST(:at AS timestamp), CAST(:format AS smallint)"
-        described = ", ".join(f"{name} {type_}" for name, type_ in types.items())
-        rows = f"json_to_recordset(CAST(:changes AS json)) AS r ({described})"
+        typed_columns = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        rows = f"json_to_recordset(CAST(:changes AS json)) AS r ({typed_columns})"
     else:
         paths = ", ".join(f"{name} {type_} PATH '$.{name}'" for name, type_ in types.items())
         rows = f"JSON_TABLE(:changes, '$[*]' COLUMNS ({paths})) r"

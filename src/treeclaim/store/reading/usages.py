@@ -27,9 +27,9 @@ def _make_query(source: str, names: tuple[str, ...]) -> str:
     """
     join = "JOIN {1} ON {1}.id = {0}"
     owned = " ".join(join.format(name, table) for name, table in _OWNERS.items())
-    named = " AND ".join(f"{_OWNERS[name]}.external_id = :{name}" for name in names)
+    conditions = " AND ".join(f"{_OWNERS[name]}.external_id = :{name}" for name in names)
     keys = ", ".join(("consumer_type_id", *names))
-    groups = source.format(keys=keys, owned=f"{owned} WHERE {named}")
+    groups = source.format(keys=keys, owned=f"{owned} WHERE {conditions}")
     columns = ["consumer_types.name AS type", "amount"]
     columns += [f"{_OWNERS[name]}.external_id AS {name}" for name in names]
     joins = [join.format(f"owned.{name}", _OWNERS[name]) for name in names]

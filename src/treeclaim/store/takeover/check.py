@@ -207,8 +207,14 @@ def _list_rules() -> Iterator[_Rule]:
     tables = ["consumers", "allocations"]
     yield CONSUMERS_WITHOUT_RECORD, tables, Level.WARNING, text, _MIGRATE
     for word in ("parent", "root"):
-        dangling = _select_dangling(providers, f"{word}_provider_id", providers)
-        yield dangling, [providers], Level.ERROR, f"whose {word} does not exist", _BY_HAND
+        dangling_references = _select_dangling(providers, f"{word}_provider_id", providers)
+        yield (
+            dangling_references,
+            [providers],
+            Level.ERROR,
+            f"whose {word} does not exist",
+            _BY_HAND,
+        )
     for (target, level, noun), columns in _REFERENCES.items():
         for table, column in columns:
             delete = f"DELETE FROM {table} WHERE ({column} NOT IN (SELECT id FROM {target}))"

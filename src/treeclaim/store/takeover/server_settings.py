@@ -51,7 +51,7 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
     kind = connection.dialect.name
     if kind == "sqlite":
         yield from check_sqlite(
-            configured=settings.sqlite_synchronous,
+            is_configured=settings.sqlite_synchronous,
             is_read_only=_is_file_read_only(connection),
         )
     elif kind == "postgresql":
@@ -61,9 +61,9 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
         yield from check_settings(_load_mysql_settings(connection))
 
 
-def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
+def check_sqlite(*, is_configured: bool, is_read_only: bool) -> Iterator[Finding]:
     """Check the option sqlite_synchronous, and the permissions of the file of SQLite."""
-    if configured:
+    if is_configured:
         yield make_success("durability", "PRAGMA synchronous will be FULL")
     else:
         yield make_warning(
@@ -150,9 +150,11 @@ def _load_postgresql_settings(connection: Connection) -> dict[str, str]:
 
 
 def _load_mysql_settings(connection: Connection) -> dict[str, str]:
-    quoted = ", ".join(f"'{name}'" for name in _SETTINGS)
+    quoted_names = ", ".join(f"'{name}'" for name in _SETTINGS)
     rows = [
-        *connection.exec_driver_sql(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted})"),
+        *connection.exec_driver_sql(
+            f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted_names})"
+        ),
         *connection.exec_driver_sql(
             "SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_ready')"
         ),

@@ -93,7 +93,7 @@ class Groups(Generic[Request]):
         self._lock = threading.Lock()
         self._waiting_members: deque[_Member[Request]] = deque()
         self._leaders = 0
-        self._running: dict[_Member[Request], tuple[float, set[str]]] = {}
+        self._running_groups: dict[_Member[Request], tuple[float, set[str]]] = {}
 
     def submit(self, request: Request, deadline: float) -> None:
         """Write a request, in a group or alone; return after its commit, or raise its refusal.
@@ -177,18 +177,18 @@ class Groups(Generic[Request]):
         """Record the names of a transaction while it runs."""
         names = set[str]().union(*(member.request.names for member in group))
         with self._lock:
-            self._running[group[0]] = (monotonic(), names)
+            self._running_groups[group[0]] = (monotonic(), names)
         try:
             yield
         finally:
             with self._lock:
-                del self._running[group[0]]
+                del self._running_groups[group[0]]
 
     def _find_stuck_names(self) -> set[str]:
         """Return the names of stuck transactions; the caller holds the lock."""
         cutoff = monotonic() - PATIENCE
         stuck_names = (
-            names for started_at, names in self._running.values() if started_at < cutoff
+            names for started_at, names in self._running_groups.values() if started_at < cutoff
         )
         return set[str]().union(*stuck_names)
 

@@ -62,10 +62,10 @@ def rename(transaction: WriteTransaction, name: str, new_name: str) -> None:
     existing_id = _find_id(transaction, new_name)
     if existing_id is not None and existing_id != class_id:
         raise ResourceClassExistsError(new_name)
-    renamed = transaction.execute(
+    rename_result = transaction.execute(
         _RENAME, class_id=class_id, known_name=name, new_name=new_name, at=transaction.now
     )
-    if renamed.rowcount != 1:
+    if rename_result.rowcount != 1:
         raise RetryTransactionError
     transaction.touch_catalogue()
 
@@ -78,8 +78,8 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     """
     class_id = _require_custom_id(transaction, name)
     # Delete before the check: the statement waits for transactions that lock the class to use it.
-    deleted = transaction.execute(_DELETE, class_id=class_id, known_name=name)
-    if deleted.rowcount != 1:
+    deletion = transaction.execute(_DELETE, class_id=class_id, known_name=name)
+    if deletion.rowcount != 1:
         raise RetryTransactionError
     if transaction.row(_SELECT_USE, class_id=class_id) is not None:
         raise ResourceClassInUseError(name)
@@ -110,9 +110,9 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
     Inventories have no foreign key to their class. Standard classes never change and need no lock.
     """
     names = set(names)
-    custom = {name for name in names if name.startswith(CUSTOM_PREFIX)}
-    locked_ids = _find_ids(transaction, _LOCK_NAMED, sorted(custom))
-    return locked_ids | _find_ids(transaction, _SELECT_NAMED, sorted(names - custom))
+    custom_names = {name for name in names if name.startswith(CUSTOM_PREFIX)}
+    locked_ids = _find_ids(transaction, _LOCK_NAMED, sorted(custom_names))
+    return locked_ids | _find_ids(transaction, _SELECT_NAMED, sorted(names - custom_names))
 
 
 def require_unchanged_ids(

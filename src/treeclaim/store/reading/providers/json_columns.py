@@ -23,8 +23,8 @@ def as_columns(expressions: Expressions, rows: str) -> str:
     `rows` is the SQL of the query from its FROM on.
     """
     arrays = ", ".join(f"JSON_COLUMN({name}) AS {name}" for name in expressions)
-    selected = ", ".join(f"{sql} AS {name}" for name, sql in expressions.items())
-    return f"SELECT {arrays} FROM (SELECT {selected} {rows}) some_rows"
+    named_columns = ", ".join(f"{sql} AS {name}" for name, sql in expressions.items())
+    return f"SELECT {arrays} FROM (SELECT {named_columns} {rows}) some_rows"
 
 
 def as_rows(name: str, expressions: Expressions, rows: str) -> str:

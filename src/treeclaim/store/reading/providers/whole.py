@@ -93,30 +93,38 @@ def _load_ranges(transaction: ReadTransaction, *, has_own_tables: bool) -> Mappi
     if has_own_tables:
         statements[parts.CONSUMPTION.name] = _CONSUMPTION
     ranges: defaultdict[str, list[Arrays]] = defaultdict(list)
-    after = _BEFORE_ALL
+    previous_id = _BEFORE_ALL
     while True:
-        providers = _load_arrays(transaction, _PROVIDERS, after=after, most=_PROVIDERS_AT_ONCE)
+        providers = _load_arrays(
+            transaction, _PROVIDERS, after=previous_id, most=_PROVIDERS_AT_ONCE
+        )
         order = np.argsort(providers["id"])
         if ranges and not len(order):
             return {part: _concatenate(arrays) for part, arrays in ranges.items()}
-        last = int(providers["id"][order[-1]]) if len(order) else after
+        last_id = int(providers["id"][order[-1]]) if len(order) else previous_id
         ranges[parts.PROVIDERS.name].append(
             {name: array[order] for name, array in providers.items()}
         )
-        ranges[parts.INVENTORIES.name].append(_load_inventories(transaction, after, last))
+        ranges[parts.INVENTORIES.name].append(_load_inventories(transaction, previous_id, last_id))
         for part, statement in statements.items():
-            ranges[part].append(_load_arrays(transaction, statement, after=after, last=last))
-        after = last
+            ranges[part].append(
+                _load_arrays(transaction, statement, after=previous_id, last=last_id)
+            )
+        previous_id = last_id
 
 
-def _load_inventories(transaction: ReadTransaction, after: int, last: int) -> Arrays:
-    inventories = _load_arrays(transaction, _INVENTORIES, after=after, last=last)
-    usage = columns(transaction, _USAGE, after=after, last=last)
-    used = dict(
+def _load_inventories(transaction: ReadTransaction, previous_id: int, last_id: int) -> Arrays:
+    inventories = _load_arrays(transaction, _INVENTORIES, after=previous_id, last=last_id)
+    usage = columns(transaction, _USAGE, after=previous_id, last=last_id)
+    units_by_key = dict(
         zip(zip(usage["provider_id"], usage["class_id"], strict=True), usage["used"], strict=True)
     )
     pairs = zip(inventories["provider_id"].tolist(), inventories["class_id"].tolist(), strict=True)
-    amounts = [used.get(pair, 0) for pair in pairs] if used else [0] * len(inventories["class_id"])
+    amounts = (
+        [units_by_key.get(pair, 0) for pair in pairs]
+        if units_by_key
+        else [0] * len(inventories["class_id"])
+    )
     return {**inventories, "used": np.array(amounts, dtype=np.int64)}
 
 
@@ -179,14 +187,14 @@ def _load_attributes(transaction: ReadTransaction, ids: Numbers) -> AttributeRow
     names: dict[str, int] = {}
     texts: dict[str, int] = {}
     pages = [(_EMPTY, _EMPTY, _EMPTY)]
-    after = _BEFORE_ALL
+    previous_id = _BEFORE_ALL
     for batch in chunks(ids.tolist(), _PROVIDERS_WITH_ATTRIBUTES):
-        page = columns(transaction, _ATTRIBUTES, after=after, last=batch[-1])
+        page = columns(transaction, _ATTRIBUTES, after=previous_id, last=batch[-1])
         page_ids = np.array(page["provider_id"], dtype=np.int64)
         pages.append(
             (page_ids, _number_texts(page["name"], names), _number_texts(page["value"], texts))
         )
-        after = batch[-1]
+        previous_id = batch[-1]
     provider_id, name, value = map(np.concatenate, zip(*pages, strict=True))
     values = [parse_attribute(text) for text in texts]
     is_name = np.array([is_attribute_name(name) for name in names], dtype=np.bool_)
