@@ -57,7 +57,7 @@ def start() -> "WSGIApplication":
     services = start_services(configuration)
     begin, providers = perf_counter(), None
     # If the database does not answer now, the first request loads the Forest.
-    with suppress(StoreUnavailableError), services.replica.current() as forest:
+    with suppress(StoreUnavailableError), services.replica.borrow_forest() as forest:
         providers = len(forest)
     seconds = perf_counter() - begin
     processes = f"of another server, {threads} threads each"

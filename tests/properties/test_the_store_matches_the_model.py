@@ -222,7 +222,7 @@ class StoreCalls(ClaimMachine):
 
     def shown_conditions(self):
         """Return the conditions that a reader of the feed has, but for ended ones."""
-        with self.replica.current() as forest:
+        with self.replica.borrow_forest() as forest:
             return {
                 (provider, condition.key): (
                     condition.effect.word,
@@ -237,7 +237,7 @@ class StoreCalls(ClaimMachine):
 
     @invariant()
     def reader_has_the_used_amounts(self):
-        with self.replica.current() as forest:
+        with self.replica.borrow_forest() as forest:
             used = {
                 (provider, view.resource_class): view.used
                 for provider in PROVIDERS

@@ -22,7 +22,7 @@ def store(tmp_path):
 def replica(store):
     """A replica that is up to date."""
     made = Replica(store)
-    with made.current():
+    with made.borrow_forest():
         pass
     return made
 

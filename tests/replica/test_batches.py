@@ -76,7 +76,7 @@ class DelayedTransaction:
         pending = [pool.submit(batches.place, first)]
         assert self.busy.wait(PATIENT)
         pending += [pool.submit(batches.place, request) for request in followers]
-        while len(batches._groups._waiting) < len(followers):
+        while len(batches._groups._waiting_members) < len(followers):
             threading.Event().wait(0.001)
         return pending
 
@@ -185,7 +185,7 @@ def test_interrupted_search_is_not_reused(store, monkeypatch):
         interrupted += early is None
         batches._slow = SlowQuestions()
         later_request = replace(request, consumers=(str(uuid.uuid4()),))
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             expected = series.PlacementSeries(forest, 10**9).place(
                 later_request, time.thread_time() + PATIENT
             )

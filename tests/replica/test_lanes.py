@@ -63,7 +63,7 @@ def test_short_queries_are_answered_while_children_compute(replica, store):
     eventually(lambda: len(children()) >= 2, "children run")
     for number in range(30):
         body = b"".join(replica.answer(question(key=str(number))))
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             assert len(forest) == 20
         assert len(json.loads(body)["allocation_requests"]) == 20
     assert any(not outcome for _, outcome in hard)
@@ -209,7 +209,7 @@ def test_child_ends_when_its_client_disconnects(replica, ahead, resets):
 
 def test_query_of_a_disconnected_client_leaves_the_queue(replica):
     departure = threading.Event()
-    with replica.current():
+    with replica.borrow_forest():
         thread, outcome = answer_in_thread(replica, question(key="x"), is_gone=departure.is_set)
         eventually(lambda: replica.turn.waiting_count, "the query waits")
         departure.set()
@@ -219,12 +219,12 @@ def test_query_of_a_disconnected_client_leaves_the_queue(replica):
 
 def test_wait_for_the_forest_times_out(replica, monkeypatch):
     monkeypatch.setattr("treeclaim.replica.replica.LONGEST_WAIT", 0.2)
-    with replica.current():
+    with replica.borrow_forest():
         errors = []
 
         def read_forest():
             try:
-                with replica.current():
+                with replica.borrow_forest():
                     pass
             except OverloadedError as error:
                 errors.append(error)
@@ -289,7 +289,7 @@ def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
             if next(checks, None) is None:
                 raise AbandonedError
 
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             abandoned = question(request, key="other")
             try:
                 for _ in abandoned.work(forest, iter(()), Budget(interrupted=check)):

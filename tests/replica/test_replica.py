@@ -94,7 +94,7 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
     deleted = str(uuid.UUID(int=4))
     store.write(write_inventories, deleted, {})
     store.write(providers.delete, deleted)
-    with replica.current() as forest:
+    with replica.borrow_forest() as forest:
         assert len(forest) == 19
     remainder = b"".join(pieces)
     assert remainder

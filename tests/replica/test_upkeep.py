@@ -25,17 +25,17 @@ def test_replica_is_compacted_between_turns_with_a_new_version(store):
     with lowered(sizes):
         replica = Replica(store)
         number = 0
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             before = replica.follower.version
         while not forest.is_compacting:
             number += 1
             give_trait(store, str(uuid.UUID(int=number)))
-            with replica.current() as forest:
+            with replica.borrow_forest() as forest:
                 version = replica.follower.version
         replica.keep_up()
         eventually(lambda: not forest.is_compacting, "the compaction ends")
         assert version > before
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             assert replica.follower.version > version
             assert len(forest) == forest.row_count == 20
             assert len(forest.rows_with_trait(forest.catalogue.traits[SHARING_TRAIT].id)) == number

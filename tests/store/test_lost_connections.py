@@ -53,7 +53,7 @@ def follow(store, host):
     """Load everything, and poll the feed."""
     replica = Replica(store)
     for _ in range(2):
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             assert forest.row_of(host) is not None
 
 

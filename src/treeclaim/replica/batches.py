@@ -156,7 +156,7 @@ class Batches:
     ) -> list[tuple[_WaitingCall, ConsumerClaim]]:
         """Place queued calls within the time limit; return the placed calls and their claims."""
         claims: list[tuple[_WaitingCall, ConsumerClaim]] = []
-        with self._replica.current() as forest:
+        with self._replica.borrow_forest() as forest:
             series = self._series
             if series is None or not series.may_follow(forest):
                 series = PlacementSeries(forest, DEFAULT_MEMORY)

@@ -89,7 +89,7 @@ class Replica:
         return _UPKEEP_PAUSE
 
     @contextmanager
-    def current(self) -> Iterator[Forest]:
+    def borrow_forest(self) -> Iterator[Forest]:
         """Hold the turn at the caught-up Forest, for short work; copy objects that outlive the block.
 
         Raises:

@@ -120,14 +120,14 @@ def test_claim_at_the_limit_of_rows_is_read_completely(store, hosts, other, monk
 
 def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other):
     replica = Replica(store)
-    with replica.current():
+    with replica.borrow_forest():
         claim(other, hosts[0])
     with store.engine.begin() as connection:
         connection.execute(
             sa.update(resource_providers).values(generation=resource_providers.c.generation + 5)
         )
     claim(other, hosts[0])
-    with replica.current() as forest:
+    with replica.borrow_forest() as forest:
         fresh = Forest()
         fresh.apply(store.load_changes(None))
         assert forest.records() == fresh.records()
@@ -155,7 +155,7 @@ def test_amounts_too_long_for_their_column_are_not_counted():
 def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
     """Few changes among many providers need no full load."""
     monkeypatch.setattr(polling, "_MOST_ROWS", 2)
-    monkeypatch.setattr(unread, "_FEW", 2)
+    monkeypatch.setattr(unread, "_FEW_ITEMS", 2)
     for _ in range(20):
         create_host(store, 8)
     reader = Reader(store)

@@ -24,7 +24,7 @@ def store(tmp_path):
 
 
 def generation_of(replica, provider):
-    with replica.current() as forest:
+    with replica.borrow_forest() as forest:
         return int(forest.generation.values[forest.row_of(provider)])
 
 

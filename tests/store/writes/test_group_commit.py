@@ -21,7 +21,7 @@ def claim(consumer, amounts, generation=Omission.OMITTED, project="project"):
 
 
 def used_of(store, host):
-    with Replica(store).current() as forest:
+    with Replica(store).borrow_forest() as forest:
         (stock,) = forest.inventories(forest.row_of(host))
         return stock.used
 

@@ -137,7 +137,7 @@ def test_grouped_claims_wait_and_share_a_transaction(cloud, clock):
             claims = [pool.submit(cloud.claim)]
             assert until_one_waits()
             claims += [pool.submit(cloud.claim) for _ in range(3)]
-            eventually(lambda: len(cloud.store._groups._waiting) == 3, "three wait")
+            eventually(lambda: len(cloud.store._groups._waiting_members) == 3, "three wait")
             clock.passes(LONG)
         assert [claim.result(PATIENT) for claim in claims] == [204] * 4
     nothing = dict.fromkeys(PHASES, 0.0)

@@ -58,7 +58,7 @@ def _make_aggregates_schema(version: Version) -> Schema:
 )
 def list_aggregates(call: Call) -> Answer:
     """Show the aggregates of a resource provider (section 1)."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         row = require_row(forest, call.arguments["uuid"])
         return _make_document(
             call,

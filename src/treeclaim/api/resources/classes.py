@@ -50,7 +50,7 @@ def _make_document(name: str, call: Call) -> dict[str, Any]:
 )
 def list_classes(call: Call) -> Reply:
     """List resource classes (section 2)."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         entries = list(forest.catalogue.resource_classes.values())
     return Reply(
         body={"resource_classes": [_make_document(entry.name, call) for entry in entries]},
@@ -88,7 +88,7 @@ def create_class(call: Call) -> Reply:
 def show_class(call: Call) -> Reply:
     """Show a resource class (section 4)."""
     name = call.arguments["name"]
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         entry = forest.catalogue.resource_classes.get(name)
     if entry is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"No such resource class {name}.")

@@ -218,7 +218,7 @@ def _make_written_documents(
 )
 def list_inventories(call: Call) -> Reply:
     """Show all inventories of a resource provider (section 2)."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         row = require_row(forest, call.arguments["uuid"])
         generation = forest.provider(row).generation
         entries = forest.inventories(row)
@@ -307,7 +307,7 @@ def delete_inventories(call: Call) -> None:
 def show_inventory(call: Call) -> Reply:
     """Show one inventory of a resource provider (section 6)."""
     provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         row = require_row(forest, provider_uuid)
         generation = forest.provider(row).generation
         entries = {entry.resource_class: entry for entry in forest.inventories(row)}

@@ -60,7 +60,7 @@ def list_traits(call: Call) -> Reply:
     query = require_query(QUERY.at(call.version), call.read_query())
     associated = _parse_associated(query.get("associated"))
     operator, _, value = _parse_name_filter(query.get("name")).partition(":")
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         catalogue = forest.catalogue
         names = list(catalogue.traits)
         if associated is not None:
@@ -109,7 +109,7 @@ def _find_newest_time(catalogue: Catalogue, names: list[str]) -> float | None:
 def show_trait(call: Call) -> Reply:
     """Check whether a trait exists (section 3)."""
     name = call.arguments["name"]
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         catalogue = forest.catalogue
     if name not in catalogue.traits:
         raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {quote_value(name)}.")
@@ -158,7 +158,7 @@ def delete_trait(call: Call) -> None:
 )
 def list_provider_traits(call: Call) -> Answer:
     """Show the traits of a resource provider (section 6)."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         row = require_row(forest, call.arguments["uuid"])
         names = forest.traits(row)
         existing_names = [name for name in names if name in forest.catalogue.traits]

@@ -33,7 +33,7 @@ _ALL_TYPES = "all"
 )
 def show_provider_usages(call: Call) -> Answer:
     """Show the used amounts of a resource provider (section 1)."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         row = require_row(forest, call.arguments["uuid"])
         return {
             "resource_provider_generation": forest.provider(row).generation,

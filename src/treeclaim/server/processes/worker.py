@@ -42,7 +42,7 @@ def make_services(state: PreforkState) -> Services:
     store = open_store(configuration)
     services = create_services(configuration, state.policy, store, state.inventory)
     # If the database does not answer, the first request applies the changes.
-    with suppress(StoreUnavailableError), services.replica.current():
+    with suppress(StoreUnavailableError), services.replica.borrow_forest():
         pass
     return services
 
@@ -72,7 +72,7 @@ async def _serve(
         stop.set()
 
     def read_inventory() -> None:
-        with services.replica.current():
+        with services.replica.borrow_forest():
             pass
 
     server.loop.add_signal_handler(signal.SIGTERM, stop.set)

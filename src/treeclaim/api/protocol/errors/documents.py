@@ -160,7 +160,7 @@ def _suggest_names(cause: BaseException | None, replica: Replica) -> Iterator[st
             unknown_names = cause.names[:_MOST_UNKNOWN]
         if unknown_names:
             try:
-                with replica.current() as forest:
+                with replica.borrow_forest() as forest:
                     is_trait = isinstance(cause, TraitsNotFoundError)
                     catalogue = forest.catalogue
                     known_names = list(

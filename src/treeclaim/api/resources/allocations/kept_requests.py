@@ -91,7 +91,7 @@ def find_alternative(
     call: Call, request: Sequence[str], held_units: Mapping[str, int]
 ) -> CandidateRequest | None:
     """Return the first valid alternative of a stored request with the allocated units by class, which has no zeros."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         for query in request:
             try:
                 alternative = parse_request(

@@ -194,7 +194,7 @@ def require_names(call: Call, requests: Mapping[str, CandidateRequest]) -> None:
     """
     places = {id(request): place for place, request in reversed(list(requests.items()))}
     for chunk in chunks(list(places.values()), _NAMES_AT_ONCE):
-        with call.services.replica.current() as forest:
+        with call.services.replica.borrow_forest() as forest:
             for place in chunk:
                 try:
                     require_known_names(forest, requests[place])

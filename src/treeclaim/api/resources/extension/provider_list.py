@@ -97,7 +97,7 @@ def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Answer:
     if _ALLOCATIONS in query.include:
         page = replica.read_consistently(partial(_read_page, call, query), _add_allocations)
     else:
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             page = _read_page(call, query, forest, replica.follower.cursor)
         call.deadline.check()
     links = lists.make_links(call, _KIND, page.next_after)
@@ -120,7 +120,7 @@ def _prepare(call: Call, query: ProvidersQuery) -> None:
     replica = call.services.replica
     for _ in range(_MOST_TURNS):
         call.deadline.check()
-        with replica.current() as forest:
+        with replica.borrow_forest() as forest:
             stale_rows = replica.listing.stale(forest, query.page(forest).rows)
             is_short = forest.attributes.is_empty
             batch_size = _BATCH_SIZE if is_short else _BATCH_SIZE_WITH_ATTRIBUTES

@@ -52,7 +52,7 @@ _ATTRIBUTES: Shape = {
 )
 def list_attributes(call: Call) -> Answer:
     """Show the attributes of a resource provider."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         row = require_row(forest, call.arguments["uuid"])
         return _make_attributes_document(
             forest.attributes_of(row), forest.provider(row).generation
@@ -131,7 +131,7 @@ def read_condition(call: Call, key: str, body: ConditionBody) -> Condition:
 )
 def list_conditions(call: Call) -> Answer:
     """Show the conditions of a resource provider."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         row = require_row(forest, call.arguments["uuid"])
         documents = make_condition_documents(forest.conditions(row))
     return {CONDITIONS.name: documents}

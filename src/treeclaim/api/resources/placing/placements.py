@@ -110,7 +110,7 @@ class Placer:
         assumptions = self._assumptions
         if not assumptions.without:
             return frozenset(assumptions.release)
-        with self._call.services.replica.current() as forest:
+        with self._call.services.replica.borrow_forest() as forest:
             rows = find_tree_rows(forest, assumptions.without)
             return {*assumptions.release, *map(forest.uuid_of, rows)}
 

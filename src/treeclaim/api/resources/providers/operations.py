@@ -126,7 +126,7 @@ def list_providers(call: Call) -> Answer:
     query = _read_query(call)
     replica = call.services.replica
     key = make_question_key("providers", call.version, call.link(""), call.request.query_string)
-    with replica.current() as forest:
+    with replica.borrow_forest() as forest:
         version = replica.follower.version
         kept_answer = replica.answers.find(version, key)
         if kept_answer is not None:
@@ -206,7 +206,7 @@ def _make_reply(call: Call, provider: Provider, location: str | None = None) -> 
 )
 def show_provider(call: Call) -> Answer:
     """Show a resource provider (section 4)."""
-    with call.services.replica.current() as forest:
+    with call.services.replica.borrow_forest() as forest:
         provider = forest.provider(require_row(forest, call.arguments["uuid"]))
     return _make_reply(call, provider)
 
