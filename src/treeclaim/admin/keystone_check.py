@@ -52,7 +52,9 @@ def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
     section = options[_GROUP]
     auth: Any = loading.load_auth_from_conf_options(options, _GROUP)
     if auth is None:
-        return _make_refusal("it has no auth_type", "auth_type, the way to log in, is missing")
+        return _make_refusal(
+            "it has no auth_type", "auth_type is missing: it names the login method"
+        )
     session = loading.session.Session().load_from_options(
         cert=section.certfile,
         key=section.keyfile,

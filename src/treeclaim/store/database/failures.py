@@ -43,8 +43,8 @@ class Failure(Enum):
     DISK_FULL = "The disk of the database is full; nothing was changed."
     REFUSED_VALUE = "The database cannot hold a value of this request."
     UNKNOWN_OUTCOME = (
-        "The connection to the database was lost during the commit: either the whole change was made "
-        "or none of it. Check which, and try again."
+        "The connection to the database was lost at the end of the write: either the whole change was "
+        "made or none of it. Check which, and try again."
     )
     OTHER = "The database cannot be used. Try again."
 
