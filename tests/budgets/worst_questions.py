@@ -104,7 +104,7 @@ def measure(name):
     with suppress(SearchGivenUpError, SearchTooLargeError):
         work(budget)
     budget.note_check()
-    # What getrusage returns includes the process that started this one.
+    # The result of getrusage includes the process that started this one.
     status = Path("/proc/self/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
     return peak // 1000, budget.longest

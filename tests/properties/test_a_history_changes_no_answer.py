@@ -365,11 +365,11 @@ def questions(draw):
     """Method, path, query and body of a question."""
     kind = draw.random()
     if kind < 0.4:
-        # An explanation is made by a process of its own, which costs as much as ten searches.
+        # An explanation runs in a child process, which costs as much as ten searches.
         path = draw.choices(SEARCHING, (4, 1))[0]
         return "GET", path, searched(draw, parameters(path)), None
     if kind < 0.7:
-        # So are assumptions and plans.
+        # Assumptions and plans run in child processes too.
         path = draw.choices(
             sorted(BODIES), [1 if at in BY_CHILDREN else 4 for at in sorted(BODIES)]
         )[0]

@@ -203,7 +203,7 @@ _PARAMETER = re.compile(r"(root_)?(resources|required|member_of|in_tree|in_subtr
 def request_of(example):
     """Return the request of an example, in the form of the reference."""
     pairs = [pair.split("=", 1) for pair in example.query.split("&")]
-    # Of parameters that are no conditions, the first value counts.
+    # Parameters that are no conditions have their first value.
     first_values = dict(reversed(pairs))
     values, roots = {"": {}}, {}
     for name, value in pairs:

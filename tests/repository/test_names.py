@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names say what they hold: no variable, parameter, function or class is a bare pronoun or participle."""
+"""Variables, parameters, functions and classes have no bare pronoun or participle as their name."""
 
 import ast
 

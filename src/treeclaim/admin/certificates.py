@@ -9,10 +9,10 @@ from pathlib import Path
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
-"""A certificate counts as expiring for so long before its expiry; automatic renewal happens earlier."""
+"""Seconds before its expiry from which a certificate counts as expiring; automatic renewal happens earlier."""
 
 _WARNING_SHARE = 1 / 3
-"""The same as a share of the lifetime, for certificates that are valid for days: ACME clients renew at two thirds."""
+"""The remaining share of a short lifetime from which a certificate counts as expiring: ACME clients renew earlier."""
 
 
 class CertificateUse(StrEnum):

@@ -7,7 +7,7 @@ that of Wing, Gong and Lowe: take any step that no other step must precede, and 
 the set of taken steps determines the state, and each set is tried once.
 
 Many concurrent writes have too many orders. Therefore some reads list all claims, and each write is visible to such a
-read or not. That narrows the interval of the write, or shows that a later read misses a write that an earlier one saw.
+read or not. This narrows the interval of the write, or shows that a later read misses a write that an earlier one saw.
 """
 
 import math
@@ -117,8 +117,8 @@ def explained(steps, capacity, state=State()):
 def _distinct(steps, fitting):
     """Return one step for each kind of change; the step that ends first comes last.
 
-    Of several equal steps, the step that ends first can be taken first: in any valid order it can be swapped with an
-    equal step before it.
+    The first of several equal steps to end can be taken first: in any valid order it can be swapped with an equal step
+    before it.
     """
     first = {}
     for number in sorted(fitting, key=lambda number: steps[number].end):

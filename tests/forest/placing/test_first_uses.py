@@ -35,7 +35,7 @@ def test_second_consumer_would_fit_if_nothing_were_allocated():
 
 
 def test_barred_device_counts_with_its_capacity_in_scores():
-    """Of two equal hosts, the host with the just claimed device is fuller by 2 of 20 units."""
+    """A host with a just claimed device is fuller than an equal host, by 2 of 20 units."""
     records = [record(1, inventories={"VCPU": 10}), record(3, inventories={"VCPU": (20, 3)})]
     device = record(2, 1, 1, {"VCPU": 10, "CUSTOM_DEVICE": 1})
     records.insert(1, with_links(device, conditions=(CLEANING,)))

@@ -186,7 +186,7 @@ def test_reads_and_deletions_match_sqlite(client, sqlite_client, method, kind):
     text = (STRANGE | OTHER_SPELLINGS)[kind]
     for path in READS if method == "GET" else DELETIONS:
         where = path.format(urllib.parse.quote(text, safe=""))
-        expected, actual = (client_.request(method, where) for client_ in (sqlite_client, client))
+        expected, actual = (side.request(method, where) for side in (sqlite_client, client))
         assert actual.status_code == expected.status_code, (path, actual.text, expected.text)
         if expected.is_success:
             assert method == "GET", path

@@ -222,8 +222,8 @@ def drop_barred_rows(
 ) -> Rows:
     """Return the rows that may get new allocations (contract page 102, section 3).
 
-    Rows with a condition in force, and their descendants, are excluded. So are rows whose inventories
-    of some classes consume inventories of such rows.
+    The result excludes rows with a condition in force, and their descendants. It also excludes rows whose
+    inventories of the classes consume inventories of such rows.
     """
     in_force = forest.conditions_in_force(conditions.tolerates)
     if not in_force:

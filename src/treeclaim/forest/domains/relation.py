@@ -183,7 +183,7 @@ def _cached_pairs(
     cached_pairs = forest.pairs.find(key)
     if isinstance(cached_pairs, Pairs) and cached_pairs.moment == forest.splices.mark:
         return cached_pairs
-    # Pairs are written in place. Those of a failed update must not stay in the cache.
+    # Pairs are written in place, so the pairs of a failed update must not stay in the cache.
     earlier_pairs = forest.pairs.take(key)
     pairs = None
     if isinstance(earlier_pairs, Pairs):

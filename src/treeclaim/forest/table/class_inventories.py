@@ -90,7 +90,7 @@ class ClassInventories:
         self.consumed = Column(np.int64)
         self.pattern = Column(np.int32)
         self.recent_writes: RecentEntries[int] | None = RecentEntries(MOST_WRITES_KNOWN)
-        """Indices of recent writes; None for a copy, which nobody follows."""
+        """Indices of recent writes; None for a copy, which has no followers."""
         self.overwrite_count = 0
         """Number of writes that may have changed more than the used amount."""
         self._limits = UnitLimits()

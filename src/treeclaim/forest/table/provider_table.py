@@ -75,7 +75,7 @@ class ProviderTable:
             one past the last row of the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
         stamp: Column of numbers that differ after each change of the row's values.
-        tree_stamp: The same for the values of a whole tree, at its root.
+        tree_stamp: At a root, a number that changes with the values of the tree.
         handle: Column of handles, which identify providers across rows; see `RowIndex`.
         classes: Inventories by class id.
         holdings: Names, classes and links, by handle.

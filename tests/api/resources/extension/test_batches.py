@@ -99,12 +99,12 @@ def edit(choice, provider, providers):
         case 3:
             provider["name"] = f"renamed-{next(NUMBERS)}"
         case 4 if not any(
-            other["parent_provider_uuid"] == provider["uuid"] for other in providers
+            candidate["parent_provider_uuid"] == provider["uuid"] for candidate in providers
         ):
             roots = [
-                other["uuid"]
-                for other in providers
-                if other["parent_provider_uuid"] is None and other is not provider
+                candidate["uuid"]
+                for candidate in providers
+                if candidate["parent_provider_uuid"] is None and candidate is not provider
             ]
             provider["parent_provider_uuid"] = choice.choice([None, *roots])
 

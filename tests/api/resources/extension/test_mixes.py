@@ -19,14 +19,14 @@ def test_concurrent_creations_respect_the_limit_of_mixes(kind, tmp_path):
     with (
         fresh_database_on(kind, tmp_path) as url,
         closing(Store(DatabaseSettings(url))) as first_store,
-        closing(Store(DatabaseSettings(url))) as other,
+        closing(Store(DatabaseSettings(url))) as second_store,
     ):
         for number in range(MOST_MIXES - 4):
             first_store.write(mixes.put, f"mix-{number}", {})
 
         def attempt(number):
             try:
-                (first_store, other)[number % 2].write(mixes.put, f"late-{number}", {})
+                (first_store, second_store)[number % 2].write(mixes.put, f"late-{number}", {})
             except MixesFullError:
                 return False
             return True

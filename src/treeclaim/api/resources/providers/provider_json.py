@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers as JSON bytes, and the provider of a path (contract page 20, section 1).
 
-Providers differ only in UUIDs, name and generation. Filling a template for the remainder takes a fifteenth of the time
-of serializing a document.
+Providers differ only in UUIDs, name and generation. The remaining text is a template for each microversion. Filling
+the template takes a fifteenth of the time of serializing a document.
 """
 
 from collections.abc import Iterable, Iterator
